@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: MIT
+# What weft decides for the whole build, and therefore only when it is the whole build.
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+endif()
+
+# Presets cannot ask whether a program exists, so the launcher is chosen here.
+if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  find_program(WEFT_CCACHE ccache)
+  if(WEFT_CCACHE)
+    set(CMAKE_CXX_COMPILER_LAUNCHER "${WEFT_CCACHE}")
+  endif()
+endif()

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: MIT
+# The installed package: headers, find_package(weft), pkg-config weft. Include after the last weft_library().
+
+include(CMakePackageConfigHelpers)
+
+set(weft_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/weft")
+set(weft_pc_dir "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/weft" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
+        FILES_MATCHING PATTERN "*.h")
+install(EXPORT weft-targets NAMESPACE weft:: FILE weftTargets.cmake DESTINATION "${weft_package_dir}")
+
+configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/weftConfig.cmake.in"
+  "${PROJECT_BINARY_DIR}/weftConfig.cmake" INSTALL_DESTINATION "${weft_package_dir}")
+# Before 1.0 a minor release may change the interface.
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/weftConfigVersion.cmake"
+  COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/weftConfig.cmake" "${PROJECT_BINARY_DIR}/weftConfigVersion.cmake"
+        DESTINATION "${weft_package_dir}")
+
+# A static link wants users before what they use: the reverse of the order in which the libraries were made.
+get_property(weft_libraries GLOBAL PROPERTY WEFT_LIBRARIES)
+list(REVERSE weft_libraries)
+list(TRANSFORM weft_libraries PREPEND "-l")
+list(TRANSFORM WEFT_PUBLIC_DEFINITIONS PREPEND "-D" OUTPUT_VARIABLE weft_definitions)
+string(JOIN " " WEFT_PC_CFLAGS -pthread ${WEFT_PUBLIC_OPTIONS} ${weft_definitions} ${WEFT_SANITIZE_OPTIONS})
+string(JOIN " " WEFT_PC_LIBS ${weft_libraries} -pthread ${WEFT_SANITIZE_OPTIONS})
+
+# The prefix is found from where weft.pc lies, so that the installed tree can be moved.
+file(RELATIVE_PATH WEFT_PC_PREFIX "/prefix/${weft_pc_dir}" "/prefix")
+string(REGEX REPLACE "/$" "" WEFT_PC_PREFIX "${WEFT_PC_PREFIX}")
+configure_file("${PROJECT_SOURCE_DIR}/cmake/weft.pc.in" "${PROJECT_BINARY_DIR}/weft.pc" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/weft.pc" DESTINATION "${weft_pc_dir}")

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+// weft::detail::Adapter: what a parked strand points to. The awaiter of the innermost frame, with
+// its type erased.
+#include <source_location>
+
+namespace weft::inline v0 {
+class TaskTreeCollector;
+}
+
+namespace weft::inline v0::detail {
+
+class Adapter {
+ public:
+  explicit Adapter(std::source_location where) noexcept : where_(where) {}
+  Adapter(const Adapter&) = delete;
+  Adapter& operator=(const Adapter&) = delete;
+
+  // The awaiter's await_cancel(). Returns: true if the wait is over.
+  virtual bool cancel() noexcept = 0;
+  // The awaiter's await_must_resume().
+  virtual bool must_resume() noexcept = 0;
+  virtual void introspect(TaskTreeCollector& tree) noexcept = 0;
+
+  [[nodiscard]] const std::source_location& where() const noexcept { return where_; }
+
+ protected:
+  ~Adapter() = default;
+
+ private:
+  std::source_location where_;
+};
+
+static_assert(sizeof(Adapter) == 16,
+              "a parked task must stay within its budget of bytes (bench: parked_bytes)");
+
+}  // namespace weft::inline v0::detail

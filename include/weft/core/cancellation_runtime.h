@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+// weft::CancellationRuntime: what happens to strands. The functions behind Scope, StartedTask,
+// Nursery and the loop.
+//
+// docs/design/cancellation.md tells the whole story; each function here is one arrow of it.
+#include <cstddef>
+#include <exception>
+
+#include "weft/core/executor.h"
+#include "weft/core/frame.h"
+#include "weft/core/scope.h"
+#include "weft/core/thread_state.h"
+
+namespace weft::inline v0 {
+
+class Nursery;
+
+namespace detail {
+
+// Whoever waits for a strand to end. `done` runs on the waiter's home loop.
+struct JoinWaiter : Runnable {
+  explicit JoinWaiter(void (*on_done)(Runnable&) noexcept) noexcept : Runnable(on_done) {}
+  HomeIndex home = 0;
+  bool takes_strand = false;  // the strand's own reference passes to the waiter
+};
+
+}  // namespace detail
+
+struct CancellationRuntime {
+  using Word = CancellationState::Word;
+  using Phase = Scope::Phase;
+
+  // --- Any thread -------------------------------------------------------------------------------
+
+  // Requires: the caller holds a reference to the strand, or is the home of the scope that lists
+  // it.
+  static void cancel(detail::Strand& strand, const CancelReason& reason) noexcept;
+  static void drop_ref(detail::Strand& strand) noexcept;
+  static void add_lease(Scope& scope) noexcept { scope.leases_.add(); }
+  static void drop_lease(Scope& scope) noexcept;
+
+  // --- Starting: on the strand's home-to-be, or before anyone can reach it ----------------------
+
+  struct Start {
+    detail::JoinWaiter* waiter = nullptr;
+    bool with_handle = false;
+    const CancelReason* cancelled = nullptr;  // born cancelled
+  };
+  // Turns a fresh task's frame into a strand of this loop. Its first entry comes from the ready
+  // ring.
+  static detail::Strand& start_here(detail::Frame& first, Scope* parent, const Start& how);
+  // The same with a handle, on the caller's stack up to the first suspension (the stated exception
+  // to L2).
+  static detail::Strand& start_now(detail::Frame& first, Scope& parent);
+  // A child for a scope held by a lease, from any thread: consumes the lease's count.
+  static detail::Strand& start_leased(detail::Frame& first, Scope& parent, bool with_handle);
+  // The same with a handle, on this loop and at once; the scope's loop hears of it.
+  static detail::Strand& start_leased_now(detail::Frame& first, Scope& parent);
+
+  // --- The home loop ----------------------------------------------------------------------------
+
+  static void enter(detail::Strand& strand);
+  static void kick(detail::Strand& strand) noexcept;
+  static void wake(detail::Strand& strand) noexcept;
+  static void child_link_arrived(detail::ParentLink& link) noexcept;
+  static void child_ended_elsewhere(detail::Strand& child) noexcept;
+
+  // Returns: true if the coroutine must stay at its end until children and leases are gone.
+  static bool wait_at_end(detail::Frame& frame) noexcept;
+  static void cancel_children(Scope& scope, const CancelReason& reason) noexcept;
+  static void fire_nodes(Scope& scope) noexcept;
+  static void cleanup_nodes(Scope& scope) noexcept;
+  // Returns: false if cancellation came first.
+  [[nodiscard]] static bool enter_ignore(detail::Frame& frame) noexcept;
+  static void leave_ignore(detail::Frame& frame) noexcept;
+  static bool publish(Scope& scope, CancelNode& node);
+  static void withdraw(CancelNode& node) noexcept;
+
+  static detail::Strand& strand_of(const Scope& scope) noexcept;
+  static detail::HomeIndex home_of(const Scope& scope) noexcept;
+  // UsageError unless this thread drives the scope's home loop.
+  static void require_home(const Scope& scope, const char* what);
+  static void add_error(Scope& scope, std::exception_ptr error) noexcept;
+  // Returns: the first error kept in the scope, if any; the others can be read by other_errors()
+  // from now on.
+  static std::exception_ptr take_errors(Scope& scope, std::exception_ptr first) noexcept;
+  static bool has_errors(const Scope& scope) noexcept;
+
+  // How an Adapter says what became of its frame.
+  static void set_parked(detail::Frame& frame, detail::Strand& strand, detail::Adapter& adapter,
+                         bool cancelling) noexcept {
+    frame.phase_ = cancelling ? Phase::cancelling : Phase::parked;
+    strand.wait = &adapter;
+  }
+  static void set_running(detail::Frame& frame) noexcept { frame.phase_ = Phase::running; }
+  static void set_unwinding(detail::Frame& frame) noexcept { frame.phase_ = Phase::unwind_now; }
+
+  // For the task tree.
+  static const char* phase_name(const Scope& scope) noexcept;
+  static detail::Adapter* parked_on(detail::Strand& strand) noexcept;
+  static const detail::Topology& topology(const Scope& scope) noexcept { return scope.topology_; }
+
+  static void open_nursery(Scope& scope) noexcept;
+  // The nursery's last child or lease is gone, and no kick is under way.
+  static bool try_close_nursery(Scope& scope) noexcept;
+
+ private:
+  static detail::Strand& begin(detail::Frame& first, Word word, detail::HomeIndex home,
+                               const Start& how) noexcept;
+  static detail::Strand& begin_here(detail::Frame& first, Scope* parent, const Start& how);
+  static void adopt(detail::Strand& child, Scope& parent) noexcept;
+  static void send_link(detail::Strand& child, Scope& parent,
+                        detail::ParentLink* on_arrival) noexcept;
+  static void send_kick(detail::Strand& strand) noexcept;
+  static void cancel_child(detail::Strand& child, const CancelReason& reason,
+                           Executor& here) noexcept;
+  static void push_ready(detail::Strand& strand, Executor& here) noexcept;
+  static void after_step(detail::Strand& strand, detail::ThreadState& thread);
+  static void joined(detail::Strand& strand, detail::ThreadState& thread);
+  static void unwind(detail::Strand& strand) noexcept;
+  static void finish(detail::Strand& strand, detail::OutcomeKind kind) noexcept;
+  static void end(detail::Strand& strand) noexcept;
+  static void release_child(detail::Strand& child, Executor& here) noexcept;
+  static void scope_progress(Scope& scope, Executor& here) noexcept;
+  static void free_strand(detail::Strand& strand) noexcept;
+};
+
+// What the runtime needs of its neighbours.
+namespace detail {
+[[nodiscard]] Strand& nursery_strand(const Scope& nursery) noexcept;
+void nursery_progress(Scope& nursery) noexcept;  // it may have become empty
+void nursery_child_added(Scope& nursery) noexcept;
+void nursery_child_left(Scope& nursery, OutcomeKind how) noexcept;
+void inherit_locals(Strand& child) noexcept;
+void release_locals(Strand& strand) noexcept;
+void report_unread_error(const std::exception_ptr& error) noexcept;
+[[noreturn]] void throw_off_home(const char* what);
+}  // namespace detail
+
+// The other errors of the scope whose first error is being handled: up to kErrorsKept of them. Call
+// it in a catch block.
+inline constexpr std::size_t kErrorsKept = 8;
+
+}  // namespace weft::inline v0

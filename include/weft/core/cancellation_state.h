@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+// weft::CancellationState: the one word of a strand that every thread may touch.
+//
+// It answers three questions that race with each other: is this strand cancelled, does the
+// canceller have to tell its home loop (owe it a kick), and who frees the memory. Flags and the
+// reference count share one atomic, so that each question is settled by a single read-modify-write.
+//
+// Threads        request_cancel(), add_ref(), drop_ref(), is_*(): any thread that holds a
+//                reference. everything else: the strand's home loop.
+//
+// Invariants
+//   W1  CANCELLED, CLOSED and HOMED are never cleared.
+//   W2  a kick is owed by exactly one caller: the one whose fetch_or(CANCELLED) found HOMED, not
+//       CANCELLED, not CLOSED.
+//   W3  KICKED is set by the home loop alone: when the kick arrived, or when the strand was already
+//       CANCELLED as it got its home (then W2 says that no kick is owed).
+//   W4  a strand that closes with CANCELLED and without KICKED is a husk: its reference passes to
+//       the kick under way.
+//   W5  whoever drops the last reference sees everything that the others did before they dropped
+//       theirs.
+#include <cstdint>
+
+#include "weft/atomic/atomic.h"
+
+namespace weft::inline v0 {
+
+class CancellationState {
+ public:
+  using Word = std::uint32_t;
+  static constexpr Word CANCELLED = 1u << 31;
+  static constexpr Word CLOSED = 1u << 30;   // the strand ended; its outcome is in place
+  static constexpr Word HOMED = 1u << 29;    // the strand has a home loop: a canceller must tell it
+  static constexpr Word IGNORED = 1u << 28;  // an ignore_cancellation() guard is in force
+  static constexpr Word KICKED = 1u << 27;   // the home loop knows of CANCELLED
+  static constexpr Word HANDLE = 1u << 26;   // a StartedTask exists: errors are owed to it
+  static constexpr Word REF_MASK = (1u << 24) - 1;
+
+  CancellationState() = default;
+  explicit CancellationState(Word initial) noexcept : word_(initial) {}
+
+  [[nodiscard]] Word load() const noexcept { return word_.load(detail::acquire); }
+  [[nodiscard]] bool is_cancelled() const noexcept { return load() & CANCELLED; }
+  [[nodiscard]] bool is_effectively_cancelled() const noexcept {
+    return (load() & (CANCELLED | IGNORED)) == CANCELLED;
+  }
+
+  // Returns: true if the caller now owes the home loop a kick (W2).
+  // acq_rel: releases the reason to whoever sees CANCELLED; acquires the home that set_homed()
+  // released. [pairs with H]
+  [[nodiscard]] bool request_cancel() noexcept {
+    Word before = word_.fetch_or(CANCELLED, detail::acq_rel);
+    return (before & (HOMED | CANCELLED | CLOSED)) == HOMED;
+  }
+
+  // The home was stored before. Returns: true if the strand was cancelled before it had one.
+  bool set_homed() noexcept {
+    Word before = word_.fetch_or(HOMED, detail::acq_rel);  // H
+    if (before & CANCELLED) set_kicked();
+    return before & CANCELLED;
+  }
+
+  void set_kicked() noexcept { word_.fetch_or(KICKED, detail::relaxed); }
+
+  // Returns: the word before. Publishes the outcome to is-it-over readers. [pairs with load()]
+  Word close() noexcept { return word_.fetch_or(CLOSED, detail::acq_rel); }
+  [[nodiscard]] static bool leaves_husk(Word before_close) noexcept {
+    return (before_close & (CANCELLED | KICKED)) == CANCELLED;
+  }
+
+  // Returns: false if cancellation came first, and then nothing was changed.
+  [[nodiscard]] bool try_set_ignored() noexcept {
+    Word seen = word_.load(detail::relaxed);
+    do {
+      if (seen & CANCELLED) return false;
+    } while (!word_.compare_exchange_weak(seen, seen | IGNORED, detail::acq_rel, detail::relaxed));
+    return true;
+  }
+  // Returns: true if cancellation was asked for meanwhile: the deferred walk is due.
+  [[nodiscard]] bool clear_ignored() noexcept {
+    return word_.fetch_and(~IGNORED, detail::acq_rel) & CANCELLED;
+  }
+
+  // Returns: the word before.
+  Word clear_handle() noexcept { return word_.fetch_and(~HANDLE, detail::acq_rel); }
+
+  void add_ref() noexcept { word_.fetch_add(1, detail::relaxed); }
+  // Returns: true if that was the last one. acq_rel: W5.
+  [[nodiscard]] bool drop_ref() noexcept {
+    return (word_.fetch_sub(1, detail::acq_rel) & REF_MASK) == 1;
+  }
+
+  // With one reference, held by the home loop, nobody else can reach the word: no need to lock the
+  // bus for it.
+  [[nodiscard]] bool is_private() const noexcept {
+    return (word_.load(detail::acquire) & REF_MASK) == 1;
+  }
+  void set_private(Word flags) noexcept {
+    word_.store(word_.load(detail::relaxed) | flags, detail::relaxed);
+  }
+
+  [[nodiscard]] Word peek() const noexcept { return word_.load(detail::relaxed); }
+  void reset(Word initial) noexcept { word_.store(initial, detail::relaxed); }
+
+ private:
+  detail::Atomic<Word> word_;
+};
+
+}  // namespace weft::inline v0

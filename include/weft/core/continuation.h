@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+// weft::detail::Continuation: who goes on when an awaiter of weft's own is done. One pointer.
+//
+// A strand, a branch of a combinator (a Waker), or any std::coroutine_handle<>. Awaiters of weft
+// take it where others take a handle; a handle converts, so they are ordinary awaiters too.
+//
+// wake() is called once per wait, on the waiter's home loop (L6). It never runs the waiter: it
+// makes it ready (L2).
+#include <coroutine>
+#include <cstdint>
+
+#include "weft/core/cancel_reason.h"
+
+namespace weft::inline v0 {
+class Executor;
+}
+
+namespace weft::inline v0::detail {
+
+struct Strand;
+
+class Waker {
+ public:
+  virtual void wake() noexcept = 0;
+  // What is awaited ended as cancelled, and the waiter had not asked for that: shall it be
+  // cancelled along? If so (true), its await_cancel() is called.
+  virtual bool cancel_with(const CancelReason& reason) noexcept = 0;
+
+ protected:
+  ~Waker() = default;
+};
+
+class Continuation {
+ public:
+  Continuation() = default;
+  explicit Continuation(Strand& strand) noexcept
+      : bits_(reinterpret_cast<std::uintptr_t>(&strand)) {}
+  explicit Continuation(Waker& waker) noexcept
+      : bits_(reinterpret_cast<std::uintptr_t>(&waker) | kWaker) {}
+  template <class Promise>
+  Continuation(std::coroutine_handle<Promise> handle) noexcept
+      : bits_(reinterpret_cast<std::uintptr_t>(handle.address()) | kHandle) {}
+
+  void wake() const noexcept;
+  [[nodiscard]] bool cancel_with(const CancelReason& reason) const noexcept;
+
+ private:
+  static constexpr std::uintptr_t kWaker = 1;
+  static constexpr std::uintptr_t kHandle = 2;
+  static constexpr std::uintptr_t kTags = 3;
+
+  std::uintptr_t bits_ = 0;
+};
+
+// Why the cancel that is being handed down was asked for. For awaiters that cancel others.
+[[nodiscard]] const CancelReason& ambient_cancel_reason() noexcept;
+
+class AmbientCancelReason {
+ public:
+  explicit AmbientCancelReason(const CancelReason& reason) noexcept;
+  ~AmbientCancelReason();
+  AmbientCancelReason(const AmbientCancelReason&) = delete;
+  AmbientCancelReason& operator=(const AmbientCancelReason&) = delete;
+
+ private:
+  const CancelReason* outer_;
+};
+
+}  // namespace weft::inline v0::detail

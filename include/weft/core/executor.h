@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+// weft::Executor: runs the strands of one event loop. Every loop owns one; a strand's home is an
+// Executor.
+//
+// It has no thread and does not wait for anything: a loop calls turn() whenever it may have work,
+// and sleeps by its own means. A turn is: what other threads sent, then every kick, then the ready
+// ring, with kicks going first whenever there are some (so every await_cancel of one cancel runs
+// before any task does).
+//
+// Threads        post() and home(): any thread. Everything else: the thread that drives the loop.
+// Allocation     none.
+//
+// Writing a loop: derive, say what time it is, arm timers (or leave them refused), and have `wake`
+// called when another thread sent something. See testing/virtual_loop.h and testing/thread_loop.h.
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "weft/core/inbox.h"
+#include "weft/core/loop_port.h"
+#include "weft/core/strand.h"
+#include "weft/core/timer_node.h"
+
+namespace weft::inline v0 {
+
+namespace detail {
+class ErrorBook;
+}
+
+// Work for a loop: intrusive, no allocation. Stays alive until run was called.
+struct Runnable : detail::PostNode {
+  explicit Runnable(void (*fn)(Runnable&) noexcept) noexcept : run(fn) {}
+  void (*run)(Runnable&) noexcept;
+};
+
+class Executor {
+ public:
+  static constexpr std::size_t kTurnBudget =
+      1024;  // ready entries per turn, so that I/O and timers get theirs
+
+  Executor();
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+  virtual ~Executor();
+
+  // The executor whose loop this thread drives now.
+  [[nodiscard]] static Executor* current_or_null() noexcept;
+  // The same, or UsageError with `what` ("sleep_for()") and the way out.
+  [[nodiscard]] static Executor& current(const char* what);
+
+  // Any thread. Returns: false if the loop has ended; then the runnable was not taken.
+  bool post(Runnable& work) noexcept;
+
+  [[nodiscard]] detail::HomeIndex home() const noexcept { return home_; }
+  [[nodiscard]] bool is_current() const noexcept { return current_or_null() == this; }
+
+  // Runs fn and, before it returns, everything that fn made ready: also in the middle of another
+  // task's step. Seed 002's way out, and one of the two stated exceptions to L2.
+  template <class Fn>
+  void capture(Fn&& fn) {
+    detail::PostChain outer = take_ready();
+    fn();
+    run_captured(outer);
+  }
+
+  // The loop's clock, in nanoseconds. Its origin is the loop's own.
+  [[nodiscard]] virtual std::int64_t now_ns() const = 0;
+  // The time, asked for at most once a turn: what a loop stamps on events.
+  [[nodiscard]] std::int64_t turn_ns() {
+    if (turn_ns_ == kNotAsked) turn_ns_ = now_ns();
+    return turn_ns_;
+  }
+  // Requires: `timer` is not armed. The default refuses: this loop has no timers.
+  virtual void arm_timer(detail::TimerNode& timer, std::int64_t deadline_ns);
+  virtual void disarm_timer(detail::TimerNode& timer) noexcept;
+
+  // Strands whose home is this loop, husks included. The loop may end when there are none.
+  [[nodiscard]] std::size_t strand_count() const noexcept { return strands_; }
+
+  // Ready entries run since the loop was made.
+  [[nodiscard]] std::uint64_t entries_run() const noexcept { return entries_run_; }
+
+  // One turn. Returns: true if ready entries are left.
+  bool turn(std::size_t budget = kTurnBudget);
+  [[nodiscard]] bool has_ready() const noexcept { return !ready_.empty() || !kicks_.empty(); }
+  [[nodiscard]] detail::LoopPort& port() noexcept { return detail::port_at(home_); }
+
+  // Picks the next ready entry among the first kShuffleWindow, by this generator's state. 0: first
+  // in, first out.
+  static constexpr unsigned kShuffleWindow = 16;
+  void shuffle(std::uint64_t seed) noexcept { shuffle_ = seed; }
+
+ private:
+  friend struct CancellationRuntime;
+
+  void take_inbox() noexcept;
+  void run_kicks() noexcept;
+  void run_entry(detail::PostEntry entry);
+  detail::PostEntry pop_ready() noexcept;
+  detail::PostChain take_ready() noexcept;
+  void run_captured(detail::PostChain& outer);
+
+  detail::PostChain ready_;
+  detail::PostChain kicks_;
+  std::size_t ready_count_ = 0;
+  std::size_t strands_ = 0;
+  std::uint64_t entries_run_ = 0;
+  static constexpr std::int64_t kNotAsked = INT64_MIN;
+  std::int64_t turn_ns_ = kNotAsked;
+  std::uint64_t shuffle_ = 0;
+  detail::HomeIndex home_ = 0;
+  std::unique_ptr<detail::ErrorBook> errors_;  // of scopes of this loop whose children failed
+};
+
+namespace detail {
+
+// Makes an executor current while a loop drives it.
+class DrivingScope {
+ public:
+  explicit DrivingScope(Executor& executor) noexcept;
+  ~DrivingScope();
+  DrivingScope(const DrivingScope&) = delete;
+  DrivingScope& operator=(const DrivingScope&) = delete;
+
+ private:
+  Executor* outer_;
+  Strand* outer_running_;
+};
+
+}  // namespace detail
+
+}  // namespace weft::inline v0

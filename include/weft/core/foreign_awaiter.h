@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+// weft::detail::ForeignAwaiter: makes any C++20 awaiter one of weft's own (L13).
+//
+// The awaiter inside gets a handle to a forged frame that lives here. Resuming that handle, on any
+// thread, posts the waiter home; it never runs it inline. Resuming it twice is refused with a
+// message.
+//
+// Invariants
+//   F1  resumed_ goes from false to true once per wait; whoever changes it owes the one post (L6).
+//   F2  a cancel that finds resumed_ set does not call await_cancel(): the wait has ended, its
+//       result is delivered.
+#include <coroutine>
+#include <type_traits>
+#include <utility>
+
+#include "weft/base/assert.h"
+#include "weft/core/concepts.h"
+#include "weft/core/executor.h"
+#include "weft/core/frame_abi.h"
+#include "weft/core/resume.h"
+
+namespace weft::inline v0::detail {
+
+// The part that does not depend on the awaiter's type.
+class ForeignResume : private ForgedFrame, private Runnable {
+ public:
+  ForeignResume() noexcept;
+  ForeignResume(const ForeignResume&) = delete;
+  ForeignResume& operator=(const ForeignResume&) = delete;
+
+ protected:
+  ~ForeignResume();
+
+  // Requires: on the waiter's home loop.
+  std::coroutine_handle<> arm(Continuation waiter) noexcept;
+  // Ends the wait without a post. Returns: false if the handle was resumed already.
+  bool disarm() noexcept { return !resumed_.exchange(true, acq_rel); }
+  [[nodiscard]] bool was_resumed() const noexcept { return resumed_.load(acquire); }
+  [[nodiscard]] std::coroutine_handle<> handle() noexcept { return ForgedFrame::handle(); }
+
+ private:
+  static void on_resume(ForgedFrame* frame);
+  static void on_destroy(ForgedFrame* frame);
+  static void on_post(Runnable& work) noexcept;
+
+  Atomic<bool> resumed_{false};
+  HomeIndex home_ = 0;
+  Continuation waiter_;
+};
+
+// Stored: the awaiter, by value (built in place) or by reference.
+template <class Stored>
+class ForeignAwaiter : private ForeignResume {
+  using Aw = std::remove_reference_t<Stored>;
+  static_assert(check_hooks<Aw>());
+
+ public:
+  using native_awaiter = void;
+
+  template <class A>
+  explicit ForeignAwaiter(std::in_place_t, A&& awaitable)
+      : awaiter_(get_awaiter(std::forward<A>(awaitable))) {}
+
+  bool await_ready() { return awaiter_.await_ready(); }
+
+  bool await_suspend(Continuation waiter) {
+    std::coroutine_handle<> handle = arm(waiter);
+    using Result = decltype(awaiter_.await_suspend(handle));
+    if constexpr (std::is_void_v<Result>) {
+      awaiter_.await_suspend(handle);
+      return true;
+    } else if constexpr (std::is_same_v<Result, bool>) {
+      if (awaiter_.await_suspend(handle)) return true;
+      WEFT_ASSERT(disarm(), "await_suspend() that resumed its handle does not return false");
+      return false;
+    } else {
+      std::coroutine_handle<> next = awaiter_.await_suspend(handle);
+      if (next == handle) {
+        WEFT_ASSERT(disarm(), "await_suspend() that resumed its handle does not return it");
+        return false;
+      }
+      resume_foreign(next);
+      return true;
+    }
+  }
+
+  decltype(auto) await_resume() { return awaiter_.await_resume(); }
+
+  EarlyCancelType<Aw> await_early_cancel() noexcept {
+    if constexpr (kSkippable<Aw>) {
+      call_early_cancel<Aw>(awaiter_);
+      return {};
+    } else if constexpr (std::is_same_v<EarlyCancelType<Aw>, std::false_type>) {
+      asked_ = true;
+      awaiter_.await_early_cancel();
+      return {};
+    } else {
+      asked_ = true;
+      return awaiter_.await_early_cancel();
+    }
+  }
+
+  bool await_cancel(Continuation) noexcept {
+    if constexpr (!HasCancel<Aw>) {
+      return false;
+    } else {
+      if (was_resumed()) return false;  // F2
+      asked_ = true;
+      bool over = call_cancel<Aw>(awaiter_, handle());
+      if (over) WEFT_ASSERT(disarm(), "await_cancel() that resumed its handle returns false");
+      return over;
+    }
+  }
+
+  [[nodiscard]] bool await_must_resume() const noexcept {
+    return !asked_ || call_must_resume<Aw>(awaiter_);
+  }
+
+  void await_set_executor(Executor* executor) noexcept {
+    if constexpr (HasSetExecutor<Aw>) awaiter_.await_set_executor(executor);
+  }
+
+  void await_introspect(auto& tree) noexcept { tree.child(awaiter_); }
+
+ private:
+  Stored awaiter_;
+  bool asked_ = false;
+};
+
+// What weft drives: its own awaiters as they are, all others inside a ForeignAwaiter.
+template <class A>
+using Hosted = std::conditional_t<Native<AwaiterOf<A>>, AwaiterOf<A>, ForeignAwaiter<AwaiterOf<A>>>;
+
+template <class A>
+Hosted<A> host(A&& awaitable) {
+  if constexpr (Native<AwaiterOf<A>>) {
+    return get_awaiter(std::forward<A>(awaitable));
+  } else {
+    return Hosted<A>(std::in_place, std::forward<A>(awaitable));
+  }
+}
+
+}  // namespace weft::inline v0::detail

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+// weft::detail::Frame: the base of every Task's promise. A scope, plus the way back.
+//
+// A frame is either the first of its strand or awaited in line by the frame above it. Then the
+// awaiter in that frame, an InlineSlot, says whose strand it is, who waits and where the result
+// goes.
+#include <cstdint>
+#include <exception>
+#include <source_location>
+
+#include "weft/core/frame_abi.h"
+#include "weft/core/scope.h"
+
+namespace weft::inline v0::detail {
+
+// The awaiter of a Task awaited in line, as the child sees it.
+struct InlineSlot {
+  Strand* strand = nullptr;
+  Frame* parent = nullptr;
+  Frame* child = nullptr;
+  std::source_location where;
+  std::exception_ptr error;
+};
+
+class Frame : public Scope {
+ public:
+  [[nodiscard]] Strand& strand() const noexcept {
+    return is_first() ? *reinterpret_cast<Strand*>(slot_ & ~kFirst) : *inline_slot().strand;
+  }
+  [[nodiscard]] bool is_first() const noexcept { return slot_ & kFirst; }
+  [[nodiscard]] bool failed() const noexcept { return flags_ & kFailed; }
+  [[nodiscard]] bool is_started() const noexcept { return slot_ != 0; }
+  [[nodiscard]] InlineSlot& inline_slot() const noexcept {
+    return *reinterpret_cast<InlineSlot*>(slot_);
+  }
+  [[nodiscard]] Frame* parent() const noexcept {
+    return is_first() ? nullptr : inline_slot().parent;
+  }
+
+  void attach_inline(InlineSlot& slot) noexcept { slot_ = reinterpret_cast<std::uintptr_t>(&slot); }
+  void attach_first(Strand& strand) noexcept {
+    slot_ = reinterpret_cast<std::uintptr_t>(&strand) | kFirst;
+  }
+
+  [[nodiscard]] std::coroutine_handle<> handle() noexcept { return handle_of_promise(this); }
+  // The strand bytes in front of this frame. Requires: the frame was allocated by its promise's
+  // operator new.
+  [[nodiscard]] void* strand_bytes() noexcept {
+    return reinterpret_cast<std::byte*>(this) - (kPromiseOffset + std::ptrdiff_t{sizeof(Strand)});
+  }
+
+  // The coroutine ends, and there is nothing to join: the common case, which must stay a few
+  // instructions.
+  [[nodiscard]] bool nothing_to_join() const noexcept {
+    return topology_.empty() && leases_.settled();
+  }
+  void mark_done() noexcept { phase_ = Phase::done; }
+
+ protected:
+  Frame() = default;
+  ~Frame() = default;
+
+  void fail_with_current_exception() noexcept;
+  void set_error(std::exception_ptr error) noexcept;
+  // The frame's outcome, with the errors of its children taken into account.
+  void merge_errors() noexcept;
+  void mark_value() noexcept { flags_ |= kHasValue; }
+
+ private:
+  friend struct ::weft::v0::CancellationRuntime;
+  static constexpr std::uintptr_t kFirst = 1;
+
+  std::uintptr_t slot_ = 0;
+};
+
+static_assert(sizeof(Frame) == 24,
+              "a parked task must stay within its budget of bytes (bench: parked_bytes)");
+
+inline Frame& Strand::first_frame() noexcept {
+  return *std::launder(
+      reinterpret_cast<Frame*>(reinterpret_cast<std::byte*>(this + 1) + kPromiseOffset));
+}
+
+inline Frame* Strand::top() noexcept {
+  Frame& first = first_frame();
+  return first.failed() ? &first : top_frame;
+}
+
+}  // namespace weft::inline v0::detail

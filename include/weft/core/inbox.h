@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+// weft::detail::Inbox: what other threads send a loop, and whether that loop must be woken for it.
+//
+// Many producers, one consumer. Entries are intrusive and carry their kind in the low bits of the
+// link, so that an entry costs one pointer wherever it lives. One atomic word holds the newest
+// entry or says "asleep" or "closed": a producer that finds "asleep" has, by the same exchange that
+// adds its entry, won the duty to wake the loop. There is no second flag, and so no pair of
+// operations to order against another pair.
+//
+// Invariants
+//   I1  head_ is kEmpty, kAsleep, kClosed, or the newest entry; links lead to older ones and end in
+//       kEmpty.
+//   I2  the loop sleeps only after it changed kEmpty to kAsleep; exactly one producer changes that
+//       back.
+//   I3  after kClosed nothing is ever added, until reopen().
+//   I4  an entry belongs to the loop from the moment its push returned true: the producer touches
+//       it no more.
+#include <cstdint>
+
+#include "weft/atomic/atomic.h"
+
+namespace weft::inline v0::detail {
+
+// What an entry is. The node is a member of the object that it stands for.
+enum class PostKind : std::uintptr_t {
+  runnable = 0,  // Runnable: call it
+  kick = 1,      // Strand::kick: look at what it awaits
+  link = 2,      // ParentLink: a child of a scope of this loop, started elsewhere
+  ended = 3,     // Strand::link: such a child has ended
+  ready = 4,     // Strand::link: enter it
+};
+
+struct PostNode {
+  std::uintptr_t next;  // an entry: address and kind
+};
+
+class PostEntry {
+ public:
+  static constexpr std::uintptr_t kKindMask = 7;
+  PostEntry() = default;
+  explicit PostEntry(std::uintptr_t bits) noexcept : bits_(bits) {}
+  PostEntry(PostNode& node, PostKind kind) noexcept
+      : bits_(reinterpret_cast<std::uintptr_t>(&node) | static_cast<std::uintptr_t>(kind)) {}
+
+  explicit operator bool() const noexcept { return bits_ != 0; }
+  [[nodiscard]] std::uintptr_t bits() const noexcept { return bits_; }
+  [[nodiscard]] PostKind kind() const noexcept { return static_cast<PostKind>(bits_ & kKindMask); }
+  [[nodiscard]] PostNode& node() const noexcept {
+    return *reinterpret_cast<PostNode*>(bits_ & ~kKindMask);
+  }
+
+ private:
+  std::uintptr_t bits_ = 0;
+};
+
+// A first-in, first-out chain of entries, owned by one thread.
+class PostChain {
+ public:
+  PostChain() = default;
+  // Requires: the links lead from head to tail and end there.
+  PostChain(PostEntry head, PostEntry tail) noexcept : head_(head), tail_(tail) {}
+
+  [[nodiscard]] bool empty() const noexcept { return !head_; }
+  void push(PostEntry entry) noexcept {
+    entry.node().next = 0;
+    if (head_) {
+      tail_.node().next = entry.bits();
+    } else {
+      head_ = entry;
+    }
+    tail_ = entry;
+  }
+  // Requires: !empty().
+  PostEntry pop() noexcept {
+    PostEntry entry = head_;
+    head_ = PostEntry(entry.node().next);
+    return entry;
+  }
+  // Takes out the n-th entry, counted from 0. Requires: there are that many.
+  PostEntry pop_at(unsigned n) noexcept {
+    if (n == 0) return pop();
+    PostEntry before = head_;
+    while (--n) before = PostEntry(before.node().next);
+    PostEntry entry(before.node().next);
+    before.node().next = entry.node().next;
+    if (entry.bits() == tail_.bits()) tail_ = before;
+    return entry;
+  }
+  void append(PostChain&& other) noexcept {
+    if (other.empty()) return;
+    if (head_) {
+      tail_.node().next = other.head_.bits();
+    } else {
+      head_ = other.head_;
+    }
+    tail_ = other.tail_;
+    other.head_ = PostEntry();
+  }
+  [[nodiscard]] PostEntry front() const noexcept { return head_; }
+
+ private:
+  PostEntry head_;
+  PostEntry tail_;
+};
+
+class Inbox {
+ public:
+  enum class Pushed { quietly, wake_it, closed };
+
+  // Any thread. Returns: wake_it: the caller must wake the loop, once (I2); closed: the entry was
+  // not taken.
+  Pushed push(PostEntry entry) noexcept {
+    std::uintptr_t head = head_.load(relaxed);
+    for (;;) {
+      if (head == kClosed) return Pushed::closed;
+      entry.node().next = head == kAsleep ? kEmpty : head;
+      // release: publishes the entry and what it stands for. [pairs with T]
+      if (head_.compare_exchange_weak(head, entry.bits(), release, relaxed)) break;
+    }
+    return head == kAsleep ? Pushed::wake_it : Pushed::quietly;
+  }
+
+  // The loop. Returns: everything sent so far, oldest first. Ends a sleep.
+  PostChain take_all() noexcept {
+    if (head_.load(relaxed) == kEmpty) return {};
+    return in_order(head_.exchange(kEmpty, acquire));  // T
+  }
+
+  // The loop. Returns: false if there is something to do instead.
+  [[nodiscard]] bool try_sleep() noexcept {
+    std::uintptr_t expected = kEmpty;
+    return head_.compare_exchange_strong(expected, kAsleep, relaxed, relaxed);
+  }
+
+  // The loop. Returns: what was sent before the end.
+  PostChain close() noexcept { return in_order(head_.exchange(kClosed, acq_rel)); }  // T
+  void reopen() noexcept { head_.store(kEmpty, release); }
+
+ private:
+  static constexpr std::uintptr_t kEmpty = 0;
+  static constexpr std::uintptr_t kAsleep = ~std::uintptr_t{7};
+  static constexpr std::uintptr_t kClosed = ~std::uintptr_t{15};
+
+  static PostChain in_order(std::uintptr_t newest) noexcept {
+    if (newest == kEmpty || newest == kAsleep || newest == kClosed) return {};
+    PostEntry tail(newest);
+    std::uintptr_t oldest = kEmpty;
+    while (newest != kEmpty) {
+      PostEntry entry(newest);
+      newest = entry.node().next;
+      entry.node().next = oldest;
+      oldest = entry.bits();
+    }
+    return PostChain(PostEntry(oldest), tail);
+  }
+
+  Atomic<std::uintptr_t> head_{kEmpty};
+};
+
+}  // namespace weft::inline v0::detail

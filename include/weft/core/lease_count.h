@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+// weft::detail::LeaseCount: how many leases keep a scope open, and whether the scope waits for the
+// last of them.
+//
+// Children of a scope are listed plainly, on its home loop. A lease is a child that has no place in
+// that list, because it may be dropped on any thread; it is only counted.
+//
+// Invariants
+//   C1  the count is raised by the home loop, or by a thread that holds a lease already.
+//   C2  WAITING is set by the home loop when the scope has no listed children left and leases
+//       remain.
+//   C3  the dropper whose fetch_sub found WAITING with count 1 owes the home loop one post; every
+//       other dropper touches the scope no more after its fetch_sub.
+//   C4  the scope stays until that post has arrived.
+//   C5  WAITING with count 0 says just that: the post is under way. The home loop never leaves that
+//       state itself.
+#include <cstdint>
+
+#include "weft/atomic/atomic.h"
+
+namespace weft::inline v0::detail {
+
+class LeaseCount {
+ public:
+  static constexpr std::uint32_t WAITING = 1u << 30;
+  static constexpr std::uint32_t COUNT_MASK = WAITING - 1;
+
+  void add() noexcept { state_.fetch_add(1, relaxed); }
+
+  // Any thread. Returns: true if the caller owes the post of C3.
+  // acq_rel: what was done under the lease is visible to the scope that ends after it.
+  [[nodiscard]] bool drop() noexcept { return state_.fetch_sub(1, acq_rel) == (WAITING | 1); }
+
+  // Home loop: a lease has become a listed child, or ended there. No post is owed, and so C5 must
+  // not look owed.
+  void drop_at_home() noexcept {
+    std::uint32_t seen = state_.load(relaxed);
+    while (!state_.compare_exchange_weak(seen, seen == (WAITING | 1) ? 0 : seen - 1, acq_rel,
+                                         relaxed)) {
+    }
+  }
+
+  // Home loop. Returns: true if there are no leases and no post of C3 is under way.
+  [[nodiscard]] bool settled() const noexcept { return state_.load(acquire) == 0; }
+
+  // Home loop. Returns: false if there is nothing to wait for (any more).
+  [[nodiscard]] bool wait() noexcept {
+    std::uint32_t seen = state_.load(acquire);
+    do {
+      if (seen == 0) return false;
+    } while (!state_.compare_exchange_weak(seen, seen | WAITING, acq_rel, acquire));
+    return true;
+  }
+
+  // Home loop: the post of C3 has arrived.
+  void post_arrived() noexcept { state_.fetch_and(~WAITING, acq_rel); }
+
+ private:
+  Atomic<std::uint32_t> state_{0};
+};
+
+}  // namespace weft::inline v0::detail

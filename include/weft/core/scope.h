@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+// weft::Scope: where children are joined and cancelled. Every Task's frame is one; a Nursery is one
+// with a word of its own.
+//
+//     auto& scope = co_await current_scope();
+//     auto child = work().start(scope);
+//
+// Threads        the scope's home loop only; a call from elsewhere is refused with UsageError.
+//                Other threads hold a StartedTask, a PromiseChildLease or a CancelHandle.
+// Cancellation   is_cancelled() is O(1) and sees what any thread asked for. cancel() never runs
+//                user code on its caller's stack: hooks and waits are told by the home loop, ahead
+//                of every task.
+// Allocation     none: children and nodes are linked through their own memory.
+//
+// A frame's scope joins its children when its coroutine ends, and its locals are gone by then:
+// children take their arguments by value. A Nursery joins while the locals of its caller live.
+//
+// Invariants
+//   S1  the scope ends after every child has ended and its frame is destroyed, and after every
+//       lease (L7).
+//   S2  a member leaves the topology the moment it ends, fires or is disarmed (L8).
+#include <cstdint>
+#include <exception>
+
+#include "weft/core/cancel_reason.h"
+#include "weft/core/lease_count.h"
+#include "weft/core/topology.h"
+
+namespace weft::inline v0 {
+
+class CancelNode;
+class PromiseChildLease;
+class StopToken;
+struct CancellationRuntime;
+
+class Scope {
+ public:
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+
+  [[nodiscard]] bool is_cancelled() const noexcept;
+  // Cancelled, and no ignore_cancellation() guard is in force.
+  [[nodiscard]] bool is_effectively_cancelled() const noexcept;
+  // Poll-only; valid while the scope is.
+  [[nodiscard]] StopToken stop_token() const noexcept;
+
+  // Cancels the scope: for a frame's scope, the whole task that it belongs to.
+  void cancel(const CancelReason& reason = reasons::requested);
+
+  // A child-count that can travel: across plain code, to other threads. The scope does not end
+  // before it is dropped.
+  [[nodiscard]] PromiseChildLease lease();
+
+  // Adds a node that hears of cancellation. Into a cancelled scope: fires at once. While
+  // cancellation is ignored: not before the guard is left. Returns: false, and nothing happens, if
+  // the node was published before.
+  bool publish_cancel_node(CancelNode& node);
+
+ protected:
+  Scope() = default;
+  ~Scope() = default;
+
+ private:
+  friend struct CancellationRuntime;
+  friend class detail::Frame;
+  friend class detail::Adapter;
+
+  // What the scope's strand does, kept in its innermost frame.
+  enum class Phase : std::uint8_t {
+    running,      // on the stack, or about to be
+    parked,       // its awaiter was started; cancellable
+    cancelling,   // its awaiter was asked to cancel and has not answered yet
+    ready,        // in the ready ring
+    unwind_now,   // cancelled: frames are to be destroyed, innermost first, as soon as the stack is
+                  // left
+    unwind,       // the same, in the ready ring
+    joining,      // at its end, waiting for children or leases
+    join_ready,   // the same, all gone, in the ready ring
+    join_unwind,  // waiting for children or leases in the middle of unwinding
+    join_unwind_ready,
+    done,  // at its end, everything joined
+  };
+
+  static constexpr std::uint8_t kIsNursery = 1;
+  static constexpr std::uint8_t kFailed = 2;     // an exception left the coroutine
+  static constexpr std::uint8_t kHasValue = 4;   // co_return built a value in front of the strand
+  static constexpr std::uint8_t kHasErrors = 8;  // children failed: the executor keeps their errors
+  static constexpr std::uint8_t kErrorsLost = 16;  // ... and there was no memory to keep one
+  static constexpr std::uint8_t kOwnsIgnore =
+      32;  // the outermost frame of its strand that ignores cancellation
+
+  detail::Topology topology_;
+  detail::LeaseCount leases_;
+  Phase phase_ = Phase::running;
+  std::uint8_t flags_ = 0;
+  std::uint16_t ignore_depth_ = 0;
+};
+
+// Polls a scope for cancellation from code that cannot co_await. Valid while the scope is.
+class StopToken {
+ public:
+  [[nodiscard]] bool stop_requested() const noexcept { return state_->is_effectively_cancelled(); }
+
+ private:
+  friend class Scope;
+  explicit StopToken(const CancellationState& state) noexcept : state_(&state) {}
+  const CancellationState* state_;
+};
+
+}  // namespace weft::inline v0

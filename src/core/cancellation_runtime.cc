@@ -1,0 +1,684 @@
+// SPDX-License-Identifier: MIT
+#include "weft/core/cancellation_runtime.h"
+
+#include <new>
+#include <utility>
+
+#include "error_book.h"
+#include "weft/base/log.h"
+#include "weft/core/adapter.h"
+#include "weft/core/cancel_node.h"
+#include "weft/core/resume.h"
+
+namespace weft::inline v0 {
+
+using detail::Adapter;
+using detail::Ended;
+using detail::Frame;
+using detail::HomeIndex;
+using detail::JoinWaiter;
+using detail::OutcomeKind;
+using detail::ParentLink;
+using detail::PostEntry;
+using detail::PostKind;
+using detail::Strand;
+using detail::ThreadState;
+
+namespace {
+
+Executor& here() noexcept {
+  Executor* executor = detail::thread_state().executor;
+  WEFT_ASSERT(executor, "L1: a strand is touched only on its home loop");
+  return *executor;
+}
+
+}  // namespace
+
+// --- Any thread ---------------------------------------------------------------------------------
+
+void CancellationRuntime::cancel(Strand& strand, const CancelReason& reason) noexcept {
+  const CancelReason* none = nullptr;
+  // relaxed on success: request_cancel() releases it.
+  strand.reason.compare_exchange_strong(none, &reason, detail::relaxed, detail::relaxed);
+  if (strand.state.request_cancel()) send_kick(strand);
+}
+
+void CancellationRuntime::send_kick(Strand& strand) noexcept {
+  // The strand cannot go away: it closes as a husk and waits for this kick (W4).
+  for (;;) {
+    HomeIndex home = strand.home.load(detail::acquire);
+    PostEntry entry(strand.kick, PostKind::kick);
+    if (Executor* executor = detail::thread_state().executor;
+        executor && executor->home() == home) {
+      executor->kicks_.push(entry);
+      return;
+    }
+    // A closed port: the strand has moved on, and home says where to.
+    if (detail::port_at(home).post(entry)) return;
+  }
+}
+
+void CancellationRuntime::drop_ref(Strand& strand) noexcept {
+  if (strand.state.drop_ref()) free_strand(strand);
+}
+
+void CancellationRuntime::free_strand(Strand& strand) noexcept {
+  Ended& ended = strand.ended();
+  if (ended.kind == OutcomeKind::error && !ended.read) {
+    detail::report_unread_error(ended.error);  // L14
+  }
+  auto free_block = ended.free_block;
+  std::size_t bytes = ended.frame_bytes;
+  std::uint32_t align = ended.align;
+  bool with_value = ended.has_value;
+  ended.~Ended();
+  free_block(strand, bytes, align, with_value);
+}
+
+void CancellationRuntime::drop_lease(Scope& scope) noexcept {
+  if (!scope.leases_.drop()) return;
+  // C3: the scope waits for this post, so it may still be read.
+  Strand& strand = strand_of(scope);
+  bool posted = detail::port_at(strand.home.load(detail::acquire))
+                    .post(PostEntry(strand.link, PostKind::ready));
+  WEFT_ASSERT(posted, "a loop does not end while a scope of its waits for a lease");
+}
+
+// --- Starting -----------------------------------------------------------------------------------
+
+Strand& CancellationRuntime::begin(Frame& first, Word word, HomeIndex home,
+                                   const Start& how) noexcept {
+  WEFT_ASSERT(!first.is_started(), "a Task is started or awaited once");
+  word |= how.with_handle ? (CancellationState::HANDLE | 2) : 1;
+  if (how.cancelled) word |= CancellationState::CANCELLED | CancellationState::KICKED;
+  auto* strand = new (first.strand_bytes()) Strand(word, home, &first);
+  if (how.cancelled) strand->reason.store(how.cancelled, detail::relaxed);
+  if (how.waiter) strand->waiter.reset(how.waiter);
+  first.attach_first(*strand);
+  first.phase_ = Phase::ready;
+  detail::inherit_locals(*strand);
+  return *strand;
+}
+
+void CancellationRuntime::adopt(Strand& child, Scope& parent) noexcept {
+  child.parent_link.scope = reinterpret_cast<std::uintptr_t>(&parent);
+  parent.topology_.add_child(child.parent_link);
+  if (parent.flags_ & Scope::kIsNursery) detail::nursery_child_added(parent);
+}
+
+Strand& CancellationRuntime::begin_here(Frame& first, Scope* parent, const Start& how) {
+  Executor& loop = here();
+  Start start = how;
+  if (parent && parent->is_effectively_cancelled()) start.cancelled = &strand_of(*parent).why();
+  Strand& strand = begin(first, CancellationState::HOMED, loop.home(), start);
+  ++loop.strands_;
+  if (parent) adopt(strand, *parent);
+  return strand;
+}
+
+Strand& CancellationRuntime::start_here(Frame& first, Scope* parent, const Start& how) {
+  Strand& strand = begin_here(first, parent, how);
+  push_ready(strand, here());
+  return strand;
+}
+
+Strand& CancellationRuntime::start_now(Frame& first, Scope& parent) {
+  Strand& strand = begin_here(first, &parent, {.with_handle = true});
+  enter(strand);  // the handle's reference keeps it
+  return strand;
+}
+
+namespace {
+// While a link is under way its `prev` says what the arrival has to do.
+ParentLink* const kStartOnArrival = reinterpret_cast<ParentLink*>(std::uintptr_t{8});
+}  // namespace
+
+void CancellationRuntime::send_link(Strand& child, Scope& parent, ParentLink* on_arrival) noexcept {
+  child.parent_link.scope = reinterpret_cast<std::uintptr_t>(&parent);
+  child.parent_link.prev = on_arrival;
+  bool posted =
+      detail::port_at(home_of(parent)).post(PostEntry(child.parent_link.arrival, PostKind::link));
+  WEFT_ASSERT(posted, "a loop does not end while a scope of its has a lease");
+}
+
+Strand& CancellationRuntime::start_leased(Frame& first, Scope& parent, bool with_handle) {
+  Strand& strand =
+      begin(first, CancellationState::HOMED, home_of(parent), {.with_handle = with_handle});
+  send_link(strand, parent, kStartOnArrival);
+  return strand;
+}
+
+Strand& CancellationRuntime::start_leased_now(Frame& first, Scope& parent) {
+  Executor& loop = here();
+  HomeIndex home = home_of(parent);
+  if (home == loop.home()) {
+    Strand& strand = begin_here(first, &parent, {.with_handle = true});
+    parent.leases_.drop_at_home();
+    enter(strand);
+    return strand;
+  }
+  Strand& strand = begin(first, CancellationState::HOMED, loop.home(), {.with_handle = true});
+  ++loop.strands_;
+  send_link(strand, parent, nullptr);
+  enter(strand);
+  return strand;
+}
+
+void CancellationRuntime::child_link_arrived(ParentLink& link) noexcept {
+  Strand& child = Strand::from_parent_link(link);
+  Scope& parent = *link.parent();
+  bool start = link.prev == kStartOnArrival;
+  adopt(child, parent);
+  parent.leases_.drop_at_home();  // the lease has become a listed child
+  if (start) {
+    Executor& loop = here();
+    ++loop.strands_;
+    push_ready(child, loop);
+  }
+  if (parent.is_effectively_cancelled()) cancel(child, strand_of(parent).why());
+}
+
+// --- The home loop: entering and leaving --------------------------------------------------------
+
+void CancellationRuntime::push_ready(Strand& strand, Executor& loop) noexcept {
+  loop.ready_.push(PostEntry(strand.link, PostKind::ready));
+  ++loop.ready_count_;
+}
+
+void CancellationRuntime::wake(Strand& strand) noexcept {
+  Frame& top = *strand.top();
+  if (top.phase_ == Phase::parked) {
+    top.phase_ = Phase::ready;
+  } else {
+    WEFT_ASSERT(top.phase_ == Phase::cancelling, "L6: a wait is resumed exactly once");
+    top.phase_ = strand.wait->must_resume() ? Phase::ready : Phase::unwind;
+  }
+  push_ready(strand, here());
+}
+
+void CancellationRuntime::enter(Strand& strand) {
+  ThreadState& thread = detail::thread_state();
+  if (strand.is_nursery()) {
+    strand.parent_link.parent()->leases_.post_arrived();
+    detail::nursery_progress(*strand.parent_link.parent());
+    return;
+  }
+  Strand* outer = std::exchange(thread.running, &strand);
+  Frame& top = *strand.top();
+  switch (top.phase_) {
+    case Phase::ready:
+      top.phase_ = Phase::running;
+      detail::resume_frame(top, thread);
+      after_step(strand, thread);
+      break;
+    case Phase::unwind:
+      unwind(strand);
+      break;
+    case Phase::joining:
+    case Phase::join_ready:
+      top.leases_.post_arrived();
+      joined(strand, thread);
+      break;
+    case Phase::join_unwind:
+    case Phase::join_unwind_ready:
+      top.leases_.post_arrived();
+      unwind(strand);
+      break;
+    default:
+      WEFT_ASSERT(false, "L6: a strand enters the ready ring once per wait");
+  }
+  thread.running = outer;
+}
+
+void CancellationRuntime::after_step(Strand& strand, ThreadState&) {
+  // Every end happens here, not on the coroutine's stack, so the strand is still there to be read.
+  Frame& top = *strand.top();
+  switch (top.phase_) {
+    case Phase::done:
+      finish(strand, top.failed() ? OutcomeKind::error : OutcomeKind::value);
+      break;
+    case Phase::unwind_now:
+      unwind(strand);
+      break;
+    default:
+      break;
+  }
+}
+
+bool CancellationRuntime::wait_at_end(Frame& frame) noexcept {
+  if (frame.failed()) cancel_children(frame, reasons::parent_failed);  // L9
+  if (frame.topology_.has_children() || frame.leases_.wait()) {
+    frame.phase_ = Phase::joining;
+    return true;
+  }
+  cleanup_nodes(frame);
+  if (frame.flags_ & (Scope::kHasErrors | Scope::kErrorsLost)) frame.merge_errors();
+  return false;
+}
+
+void CancellationRuntime::joined(Strand& strand, ThreadState& thread) {
+  Frame& frame = *strand.top();
+  if (wait_at_end(frame)) return;  // a lease started one more child
+  if (frame.is_first()) {
+    finish(strand, frame.failed() ? OutcomeKind::error : OutcomeKind::value);
+    return;
+  }
+  Frame& parent = *frame.parent();
+  strand.top_frame = &parent;
+  detail::resume_frame(parent, thread);
+  after_step(strand, thread);
+}
+
+void CancellationRuntime::unwind(Strand& strand) noexcept {
+  for (;;) {
+    Frame& frame = *strand.top_frame;
+    if (!frame.nothing_to_join()) {
+      fire_nodes(frame);
+      cancel_children(frame, strand.why());
+      if (frame.topology_.has_children() || frame.leases_.wait()) {
+        frame.phase_ = Phase::join_unwind;
+        return;
+      }
+    }
+    std::exception_ptr error = take_errors(frame, nullptr);
+    if (frame.is_first()) {
+      if (error) {
+        frame.set_error(std::move(error));
+        finish(strand, OutcomeKind::error);
+      } else {
+        finish(strand, OutcomeKind::cancelled);
+      }
+      return;
+    }
+    // Innermost first; the parent's awaiter must not destroy the frame again. No recursion, however
+    // deep (L10).
+    detail::InlineSlot& slot = frame.inline_slot();
+    slot.child = nullptr;
+    strand.top_frame = slot.parent;
+    frame.handle().destroy();
+    if (error) add_error(*slot.parent, std::move(error));
+  }
+}
+
+void CancellationRuntime::finish(Strand& strand, OutcomeKind kind) noexcept {
+  Frame& frame = strand.first_frame();
+  bool has_value = frame.flags_ & Scope::kHasValue;
+  std::exception_ptr error;
+  if (frame.failed()) {
+    error = std::move(strand.error);
+    strand.error.~exception_ptr();
+    strand.top_frame = &frame;
+    frame.flags_ &= static_cast<std::uint8_t>(~Scope::kFailed);
+  }
+  // Destroys what is left of the coroutine; promise::operator delete keeps the block, because the
+  // strand has references, and leaves Ended where the frame was.
+  frame.handle().destroy();
+  detail::release_locals(strand);
+  Ended& ended = strand.ended();
+  ended.error = std::move(error);
+  ended.kind = kind;
+  ended.has_value = has_value;
+  end(strand);
+}
+
+void CancellationRuntime::end(Strand& strand) noexcept {
+  Executor& loop = here();
+  Scope* parent = strand.parent_link.parent();
+  bool parent_here = !parent || home_of(*parent) == loop.home();
+
+  Word before;
+  JoinWaiter* waiter;
+  if (parent_here && strand.state.is_private()) {
+    before = strand.state.peek();
+    strand.state.set_private(CancellationState::CLOSED);
+    waiter = strand.waiter.publish_private();
+  } else {
+    before = strand.state.close();
+    waiter = strand.waiter.publish();  // from here on a waiter elsewhere may read the outcome (L7:
+                                       // the frame is gone)
+  }
+
+  strand.ended().to_handle =
+      before & CancellationState::HANDLE;  // L14: who is owed an error is fixed here
+
+  // The strand's own reference goes to one of: the kick under way, the parent elsewhere, the
+  // waiter, nobody.
+  int owners = 0;
+  if (CancellationState::leaves_husk(before)) {
+    ++owners;
+  } else {
+    --loop.strands_;
+  }
+  if (!parent_here) ++owners;
+  bool waiter_takes = waiter && waiter->takes_strand;
+  if (waiter_takes) ++owners;
+  for (int extra = 1; extra < owners; ++extra) strand.state.add_ref();
+
+  WEFT_DEBUG_ASSERT(!(waiter_takes && parent),
+                    "only strands without a parent pass themselves to their waiter");
+
+  if (waiter) {
+    if (waiter->home == loop.home()) {
+      waiter->run(*waiter);
+    } else {
+      bool posted = detail::port_at(waiter->home).post(PostEntry(*waiter, PostKind::runnable));
+      WEFT_ASSERT(posted, "a loop does not end while a strand of its waits");
+    }
+  }
+  if (parent && parent_here) {
+    release_child(strand, loop);
+  } else if (parent) {
+    bool posted = detail::port_at(home_of(*parent)).post(PostEntry(strand.link, PostKind::ended));
+    WEFT_ASSERT(posted, "a loop does not end before the children of its scopes");
+  }
+  if (owners == 0) drop_ref(strand);
+}
+
+void CancellationRuntime::child_ended_elsewhere(Strand& child) noexcept {
+  release_child(child, here());
+  drop_ref(child);
+}
+
+void CancellationRuntime::release_child(Strand& child, Executor& loop) noexcept {
+  Scope& scope = *child.parent_link.parent();
+  scope.topology_.remove(child.parent_link);
+  Ended& ended = child.ended();
+  bool failed = ended.kind == OutcomeKind::error && !ended.to_handle;
+  if (failed) {
+    ended.read = true;
+    add_error(scope, ended.error);
+  }
+  if (scope.flags_ & Scope::kIsNursery) {
+    detail::nursery_child_left(scope, failed ? OutcomeKind::error : ended.kind);
+  } else if (failed) {
+    cancel_children(scope, reasons::sibling_failed);
+  }
+  scope_progress(scope, loop);
+}
+
+void CancellationRuntime::scope_progress(Scope& scope, Executor& loop) noexcept {
+  if (scope.topology_.has_children()) return;
+  if (scope.flags_ & Scope::kIsNursery) {
+    detail::nursery_progress(scope);
+    return;
+  }
+  Phase next;
+  if (scope.phase_ == Phase::joining) {
+    next = Phase::join_ready;
+  } else if (scope.phase_ == Phase::join_unwind) {
+    next = Phase::join_unwind_ready;
+  } else {
+    return;
+  }
+  if (scope.leases_.wait()) return;
+  scope.phase_ = next;
+  push_ready(strand_of(scope), loop);
+}
+
+// --- The home loop: cancelling ------------------------------------------------------------------
+
+void CancellationRuntime::kick(Strand& strand) noexcept {
+  Executor& loop = here();
+  if (strand.home.load(detail::relaxed) != loop.home()) {
+    send_kick(strand);  // it has moved; so does its kick
+    return;
+  }
+  Word word = strand.state.load();
+  strand.state.set_kicked();
+  if (strand.is_nursery()) {
+    Scope& nursery = *strand.parent_link.parent();
+    if (word & CancellationState::CLOSED) {
+      detail::nursery_progress(nursery);
+      return;
+    }
+    fire_nodes(nursery);
+    cancel_children(nursery, strand.why());
+    return;
+  }
+  if (word & CancellationState::CLOSED) {  // W4: a husk, and this was what it waited for
+    --loop.strands_;
+    drop_ref(strand);
+    return;
+  }
+  strand.kick.next = static_cast<std::uintptr_t>(loop.turn_ns());
+
+  Frame* frame = strand.top();
+  Frame& top = *frame;
+  bool ignored = word & CancellationState::IGNORED;
+  if (ignored) {
+    // The guard covers its own frame and those inside it.
+    while (!(frame->flags_ & Scope::kOwnsIgnore)) frame = frame->parent();
+    frame = frame->parent();
+  }
+  for (; frame; frame = frame->parent()) {
+    if (frame->topology_.empty()) continue;
+    fire_nodes(*frame);
+    cancel_children(*frame, strand.why());
+  }
+  if (ignored || top.phase_ != Phase::parked) return;
+
+  top.phase_ = Phase::cancelling;
+  const CancelReason* outer = std::exchange(detail::thread_state().kick_reason, &strand.why());
+  if (strand.wait->cancel()) {
+    WEFT_ASSERT(top.phase_ == Phase::cancelling,
+                "await_cancel() that resumed its handle returns false");
+    top.phase_ = Phase::unwind;
+    push_ready(strand, loop);
+  }
+  detail::thread_state().kick_reason = outer;
+}
+
+void CancellationRuntime::cancel_child(Strand& child, const CancelReason& reason,
+                                       Executor& loop) noexcept {
+  if (child.home.load(detail::relaxed) != loop.home() || !child.state.is_private()) {
+    cancel(child, reason);
+    return;
+  }
+  if (child.state.peek() & (CancellationState::CANCELLED | CancellationState::CLOSED)) return;
+  child.reason.store(&reason, detail::relaxed);
+  child.state.set_private(CancellationState::CANCELLED);
+  loop.kicks_.push(PostEntry(child.kick, PostKind::kick));
+}
+
+void CancellationRuntime::cancel_children(Scope& scope, const CancelReason& reason) noexcept {
+  if (!scope.topology_.has_children()) return;
+  Executor& loop = here();
+  scope.topology_.for_each_child([&](Strand& child) { cancel_child(child, reason, loop); });
+}
+
+void CancellationRuntime::fire_nodes(Scope& scope) noexcept {
+  while (!scope.topology_.empty() && !scope.topology_.first()->is_child()) {
+    CancelNode& node = CancelNode::from_link(*scope.topology_.first());
+    scope.topology_.remove(node.link_);
+    node.on_cancel();
+    node.drop_ref();
+  }
+}
+
+void CancellationRuntime::cleanup_nodes(Scope& scope) noexcept {
+  while (!scope.topology_.empty() && !scope.topology_.first()->is_child()) {
+    CancelNode& node = CancelNode::from_link(*scope.topology_.first());
+    scope.topology_.remove(node.link_);
+    node.on_cleanup();
+    node.drop_ref();
+  }
+}
+
+bool CancellationRuntime::publish(Scope& scope, CancelNode& node) {
+  require_home(scope, "publish_cancel_node()");
+  if (std::exchange(node.published_, true)) return false;
+  node.add_ref();
+  if (scope.is_effectively_cancelled()) {
+    node.on_cancel();
+    node.drop_ref();
+    return true;
+  }
+  node.link_.scope = reinterpret_cast<std::uintptr_t>(&scope) | ParentLink::kIsNode;
+  scope.topology_.add_node(node.link_);
+  node.home_.store(home_of(scope), detail::seq_cst);
+  node.on_publish();
+  return true;
+}
+
+void CancellationRuntime::withdraw(CancelNode& node) noexcept {
+  if (!node.link_.next) return;
+  node.link_.parent()->topology_.remove(node.link_);
+  node.drop_ref();
+}
+
+bool CancellationRuntime::enter_ignore(Frame& frame) noexcept {
+  CancellationState& state = frame.strand().state;
+  if (!(state.load() & CancellationState::IGNORED)) {
+    if (!state.try_set_ignored()) return false;
+    frame.flags_ |= Scope::kOwnsIgnore;
+  }
+  ++frame.ignore_depth_;
+  return true;
+}
+
+void CancellationRuntime::leave_ignore(Frame& frame) noexcept {
+  if (--frame.ignore_depth_ > 0 || !(frame.flags_ & Scope::kOwnsIgnore)) return;
+  frame.flags_ &= static_cast<std::uint8_t>(~Scope::kOwnsIgnore);
+  Strand& strand = frame.strand();
+  if (!strand.state.clear_ignored()) return;
+  fire_nodes(frame);
+  cancel_children(frame, strand.why());
+}
+
+// --- Small things -------------------------------------------------------------------------------
+
+Strand& CancellationRuntime::strand_of(const Scope& scope) noexcept {
+  if (scope.flags_ & Scope::kIsNursery) return detail::nursery_strand(scope);
+  return static_cast<const Frame&>(scope).strand();
+}
+
+HomeIndex CancellationRuntime::home_of(const Scope& scope) noexcept {
+  return strand_of(scope).home.load(detail::acquire);
+}
+
+void CancellationRuntime::require_home(const Scope& scope, const char* what) {
+  Executor* executor = detail::thread_state().executor;
+  if (!executor || executor->home() != home_of(scope)) detail::throw_off_home(what);
+}
+
+const char* CancellationRuntime::phase_name(const Scope& scope) noexcept {
+  switch (scope.phase_) {
+    case Phase::running:
+      return "<running>";
+    case Phase::parked:
+      return "waits";
+    case Phase::cancelling:
+      return "waits, cancelling";
+    case Phase::ready:
+      return "<scheduled>";
+    case Phase::unwind_now:
+    case Phase::unwind:
+      return "<scheduled>, unwinding";
+    case Phase::joining:
+      return "ended, waits for its children";
+    case Phase::join_ready:
+      return "ended, <scheduled>";
+    case Phase::join_unwind:
+    case Phase::join_unwind_ready:
+      return "cancelled, waits for its children";
+    case Phase::done:
+      return "ended";
+  }
+  return "";
+}
+
+Adapter* CancellationRuntime::parked_on(Strand& strand) noexcept {
+  Phase phase = strand.top()->phase_;
+  return phase == Phase::parked || phase == Phase::cancelling ? strand.wait : nullptr;
+}
+
+void CancellationRuntime::open_nursery(Scope& scope) noexcept { scope.flags_ |= Scope::kIsNursery; }
+
+bool CancellationRuntime::try_close_nursery(Scope& scope) noexcept {
+  if (scope.topology_.has_children() || scope.leases_.wait()) return false;
+  CancellationState& state = strand_of(scope).state;
+  Word before = state.close();
+  return !CancellationState::leaves_husk(before);
+}
+
+// --- Errors -------------------------------------------------------------------------------------
+
+void CancellationRuntime::add_error(Scope& scope, std::exception_ptr error) noexcept {
+  Executor& loop = here();
+  try {
+    if (!loop.errors_) loop.errors_ = std::make_unique<detail::ErrorBook>();
+    loop.errors_->of(scope).add(std::move(error));
+    scope.flags_ |= Scope::kHasErrors;
+  } catch (const std::bad_alloc&) {
+    scope.flags_ |= Scope::kErrorsLost;  // bad_alloc takes its place
+  }
+}
+
+bool CancellationRuntime::has_errors(const Scope& scope) noexcept {
+  return scope.flags_ & (Scope::kHasErrors | Scope::kErrorsLost);
+}
+
+std::exception_ptr CancellationRuntime::take_errors(Scope& scope,
+                                                    std::exception_ptr first) noexcept {
+  if (!has_errors(scope)) return first;
+  detail::ErrorSet set;
+  if (first) set.add(std::move(first));
+  if (scope.flags_ & Scope::kHasErrors) {
+    detail::ErrorSet kept = here().errors_->take(scope);
+    if (set.count == 0) {
+      set = std::move(kept);
+    } else {
+      set.add(std::move(kept.first));
+      for (std::size_t i = 0; i + 1 < kept.count; ++i)
+        set.add(i < kErrorsKept ? std::move(kept.others[i]) : nullptr);
+    }
+  }
+  if (scope.flags_ & Scope::kErrorsLost) set.add(std::make_exception_ptr(std::bad_alloc()));
+  scope.flags_ &= static_cast<std::uint8_t>(~(Scope::kHasErrors | Scope::kErrorsLost));
+  std::exception_ptr result = set.first;
+  detail::remember_others(std::move(set));
+  return result;
+}
+
+// --- Scope --------------------------------------------------------------------------------------
+
+bool Scope::is_cancelled() const noexcept {
+  return CancellationRuntime::strand_of(*this).state.is_cancelled();
+}
+bool Scope::is_effectively_cancelled() const noexcept {
+  return CancellationRuntime::strand_of(*this).state.is_effectively_cancelled();
+}
+StopToken Scope::stop_token() const noexcept {
+  return StopToken(CancellationRuntime::strand_of(*this).state);
+}
+void Scope::cancel(const CancelReason& reason) {
+  CancellationRuntime::require_home(*this, "Scope::cancel()");
+  CancellationRuntime::cancel(CancellationRuntime::strand_of(*this), reason);
+}
+bool Scope::publish_cancel_node(CancelNode& node) {
+  return CancellationRuntime::publish(*this, node);
+}
+
+namespace detail {
+
+void Frame::fail_with_current_exception() noexcept { set_error(std::current_exception()); }
+
+void Frame::set_error(std::exception_ptr error) noexcept {
+  flags_ |= kFailed;
+  if (is_first()) {
+    new (&strand().error) std::exception_ptr(std::move(error));
+  } else {
+    inline_slot().error = std::move(error);
+  }
+}
+
+void Frame::merge_errors() noexcept {
+  std::exception_ptr own;
+  if (failed()) own = is_first() ? strand().error : inline_slot().error;
+  std::exception_ptr all = CancellationRuntime::take_errors(*this, own);
+  if (!failed()) set_error(std::move(all));
+}
+
+}  // namespace detail
+
+}  // namespace weft::inline v0

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+#include "weft/core/continuation.h"
+
+#include <utility>
+
+#include "weft/core/cancellation_runtime.h"
+#include "weft/core/resume.h"
+
+namespace weft::inline v0::detail {
+
+void Continuation::wake() const noexcept {
+  auto* target = reinterpret_cast<void*>(bits_ & ~kTags);
+  switch (bits_ & kTags) {
+    case kWaker:
+      static_cast<Waker*>(target)->wake();
+      break;
+    case kHandle:
+      resume_foreign(std::coroutine_handle<>::from_address(target));
+      break;
+    default:
+      CancellationRuntime::wake(*static_cast<Strand*>(target));
+      break;
+  }
+}
+
+bool Continuation::cancel_with(const CancelReason& reason) const noexcept {
+  auto* target = reinterpret_cast<void*>(bits_ & ~kTags);
+  switch (bits_ & kTags) {
+    case kWaker:
+      return static_cast<Waker*>(target)->cancel_with(reason);
+    case kHandle:
+      return false;
+    default:
+      break;
+  }
+  auto& strand = *static_cast<Strand*>(target);
+  if (strand.state.load() & CancellationState::IGNORED) return false;
+  CancellationRuntime::cancel(strand, reason);
+  return true;
+}
+
+const CancelReason& ambient_cancel_reason() noexcept {
+  const CancelReason* reason = thread_state().kick_reason;
+  return reason ? *reason : reasons::requested;
+}
+
+AmbientCancelReason::AmbientCancelReason(const CancelReason& reason) noexcept
+    : outer_(std::exchange(thread_state().kick_reason, &reason)) {}
+AmbientCancelReason::~AmbientCancelReason() { thread_state().kick_reason = outer_; }
+
+}  // namespace weft::inline v0::detail

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+#include "weft/core/nursery.h"
+
+#include "weft/base/assert.h"
+
+namespace weft::inline v0 {
+
+Nursery::Nursery() noexcept : strand_(CancellationState::HOMED | 1, 0, nullptr) {
+  CancellationRuntime::open_nursery(*this);
+  strand_.parent_link.scope = reinterpret_cast<std::uintptr_t>(static_cast<Scope*>(this));
+}
+
+Nursery::~Nursery() {
+  WEFT_ASSERT(completed_ || strand_.home.load(detail::relaxed) == 0,
+              "L7: a nursery is destroyed after its children: await it to the end");
+}
+
+void Nursery::open(detail::Continuation waiter) {
+  strand_.home.store(Executor::current("with_nursery()").home(), detail::relaxed);
+  waiter_ = waiter;
+}
+
+namespace detail {
+
+namespace {
+Nursery& as_nursery(Scope& scope) noexcept { return static_cast<Nursery&>(scope); }
+}  // namespace
+
+Strand& nursery_strand(const Scope& nursery) noexcept {
+  return const_cast<Nursery&>(static_cast<const Nursery&>(nursery)).strand_;
+}
+
+void nursery_child_added(Scope& nursery) noexcept { ++as_nursery(nursery).size_; }
+
+void nursery_child_left(Scope& scope, OutcomeKind how) noexcept {
+  Nursery& nursery = as_nursery(scope);
+  --nursery.size_;
+  if (how == OutcomeKind::cancelled) nursery.any_cancelled_ = true;
+  if (how == OutcomeKind::error)
+    CancellationRuntime::cancel(nursery.strand_, reasons::sibling_failed);
+}
+
+void nursery_progress(Scope& scope) noexcept {
+  Nursery& nursery = as_nursery(scope);
+  if (nursery.completed_ || !CancellationRuntime::try_close_nursery(scope)) return;
+  CancellationRuntime::cleanup_nodes(scope);
+  nursery.completed_ = true;
+  nursery.waiter_.wake();
+}
+
+}  // namespace detail
+
+}  // namespace weft::inline v0

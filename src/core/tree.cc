@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT
+#include "weft/core/tree.h"
+
+#include <cxxabi.h>
+
+#include <cstdlib>
+#include <memory>
+
+#include "weft/core/adapter.h"
+#include "weft/core/cancellation_runtime.h"
+#include "weft/core/frame.h"
+#include "weft/core/thread_state.h"
+
+namespace weft::inline v0 {
+
+using detail::Frame;
+using detail::Strand;
+
+namespace {
+
+std::string place(const std::source_location& where) {
+  std::string_view file = where.file_name();
+  if (auto slash = file.rfind('/'); slash != std::string_view::npos) file.remove_prefix(slash + 1);
+  return std::string(where.function_name()) + " at " + std::string(file) + ":" +
+         std::to_string(where.line());
+}
+
+}  // namespace
+
+void TaskTreeCollector::line(std::string_view what, const std::source_location* where) {
+  if (depth_ > kDepthMax) return;
+  text_.append(static_cast<std::size_t>(depth_) * 2, ' ');
+  text_.append(what);
+  if (where) {
+    text_.append(" in ");
+    text_.append(place(*where));
+  }
+  text_.push_back('\n');
+}
+
+void TaskTreeCollector::node(std::string_view description, const void*) { line(description); }
+void TaskTreeCollector::annotate(std::string_view name) { line("\"" + std::string(name) + "\""); }
+
+void TaskTreeCollector::type(const std::type_info& info) {
+  int status = 0;
+  std::unique_ptr<char, decltype(&std::free)> name(
+      abi::__cxa_demangle(info.name(), nullptr, nullptr, &status), &std::free);
+  line(status == 0 ? name.get() : info.name());
+}
+
+void TaskTreeCollector::task(Strand& strand) {
+  Executor* executor = Executor::current_or_null();
+  if (!executor || strand.home.load(detail::acquire) != executor->home()) {
+    line("task on another loop");
+    return;
+  }
+  int outer = depth_;
+  // Outermost frame first: collect the chain, then print it the other way round. A chain deeper
+  // than kDepthMax keeps its innermost frames.
+  Frame* chain[kDepthMax];
+  int frames = 0;
+  int hidden = 0;
+  for (Frame* frame = strand.top(); frame; frame = frame->parent()) {
+    if (frames < kDepthMax) {
+      chain[frames++] = frame;
+    } else {
+      ++hidden;
+    }
+  }
+  if (hidden > 0) line("(" + std::to_string(hidden) + " outer frames)");
+  for (int i = frames - 1; i >= 0; --i) {
+    Frame& frame = *chain[i];
+    if (i > 0) {
+      line("task", &chain[i - 1]->inline_slot().where);
+    } else {
+      std::string what = std::string("task ") + CancellationRuntime::phase_name(frame);
+      if (&strand == detail::thread_state().running) what += " <you are here>";
+      if (strand.state.is_cancelled())
+        what += std::string(" [cancelled: ") + strand.why().what + "]";
+      detail::Adapter* wait = CancellationRuntime::parked_on(strand);
+      line(what, wait ? &wait->where() : nullptr);
+      if (wait) {
+        enter();
+        wait->introspect(*this);
+        leave();
+      }
+    }
+    enter();
+    children(frame);
+  }
+  depth_ = outer;
+}
+
+void TaskTreeCollector::children(const Scope& scope) {
+  enter();
+  int shown = 0;
+  CancellationRuntime::topology(scope).for_each_child([&](Strand& child) {
+    if (shown++ < kChildrenMax && depth_ <= kDepthMax) task(child);
+  });
+  if (shown > kChildrenMax) line("(" + std::to_string(shown - kChildrenMax) + " more)");
+  leave();
+}
+
+std::string task_tree(const Scope& scope) {
+  CancellationRuntime::require_home(scope, "task_tree()");
+  TaskTreeCollector tree;
+  Strand& strand = CancellationRuntime::strand_of(scope);
+  if (strand.is_nursery()) {
+    tree.node("nursery");
+    tree.children(scope);
+  } else {
+    tree.task(strand);
+  }
+  return tree.take();
+}
+
+std::string async_stack_trace() {
+  std::string text;
+  Strand* strand = detail::thread_state().running;
+  if (!strand) return text;
+  int number = 0;
+  for (Frame* frame = strand->top(); frame; frame = frame->parent()) {
+    if (!frame->is_first()) {
+      text += "#" + std::to_string(number++) + " awaited by " + place(frame->inline_slot().where) +
+              "\n";
+    }
+  }
+  return text;
+}
+
+}  // namespace weft::inline v0

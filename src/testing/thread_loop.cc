@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+#include "weft/testing/thread_loop.h"
+
+#include <chrono>
+#include <exception>
+#include <future>
+#include <optional>
+
+#include "weft/base/log.h"
+#include "weft/core/primitives.h"
+
+namespace weft::inline v0::testing {
+
+namespace {
+using Clock = std::chrono::steady_clock;
+std::int64_t clock_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch())
+      .count();
+}
+}  // namespace
+
+ThreadLoop::ThreadLoop() : timers_(clock_ns()) {}
+
+std::int64_t ThreadLoop::now_ns() const { return clock_ns(); }
+void ThreadLoop::arm_timer(detail::TimerNode& timer, std::int64_t deadline_ns) {
+  timers_.arm(timer, deadline_ns);
+}
+void ThreadLoop::disarm_timer(detail::TimerNode& timer) noexcept { timers_.disarm(timer); }
+
+void ThreadLoop::drive(const bool& done) {
+  detail::DrivingScope driving(*this);
+  while (!done) {
+    bool more = turn();
+    if (timers_.size() > 0) timers_.fire_due(clock_ns(), kTurnBudget);
+    if (!more && !done && !has_ready()) sleep();
+  }
+}
+
+void ThreadLoop::sleep() {
+  detail::LoopPort& port = this->port();
+  std::optional<std::int64_t> deadline = timers_.next_deadline();
+  std::unique_lock lock(port.mutex);
+  port.woken = false;
+  if (!port.inbox.try_sleep()) return;
+  auto woken = [&] { return port.woken; };
+  if (deadline) {
+    port.wake_up.wait_until(lock, Clock::time_point(std::chrono::nanoseconds(*deadline)), woken);
+  } else {
+    port.wake_up.wait(lock, woken);
+  }
+}
+
+namespace {
+
+struct Ready {
+  ThreadLoop* loop = nullptr;
+  std::promise<PromiseChildLease> lease;
+};
+
+// Opens the root nursery, hands out the first lease and waits to be cancelled.
+Task<void> host(Ready& ready) {
+  auto body = [&ready](Nursery& root) -> Task<NurseryEnd> {
+    ready.lease.set_value(root.lease());
+    co_return join;  // the lease keeps it open
+  };
+  co_await with_nursery(body);
+}
+
+}  // namespace
+
+LoopThread::LoopThread() {
+  Ready ready;
+  std::future<PromiseChildLease> lease = ready.lease.get_future();
+  std::promise<ThreadLoop*> made;
+  std::future<ThreadLoop*> loop = made.get_future();
+  thread_ = std::thread([&ready, &made] {
+    ThreadLoop here;
+    made.set_value(&here);
+    try {
+      run(here, host(ready));
+    } catch (const TaskCancelled&) {
+    } catch (const std::exception& error) {
+      log(LogLevel::error, error.what());
+    }
+  });
+  loop_ = loop.get();
+  root_ = lease.get();
+}
+
+LoopThread::~LoopThread() {
+  root_.cancel(reasons::loop_stopped);
+  root_.reset();
+  thread_.join();
+}
+
+}  // namespace weft::inline v0::testing

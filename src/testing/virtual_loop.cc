@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+#include "weft/testing/virtual_loop.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "weft/core/tree.h"
+
+namespace weft::inline v0::testing {
+
+VirtualLoop::VirtualLoop() : world_(std::make_shared<World>()), timers_(0) {
+  world_->loops.push_back(this);
+}
+
+VirtualLoop::VirtualLoop(VirtualLoop& beside) : world_(beside.world_), timers_(world_->now_ns) {
+  world_->loops.push_back(this);
+}
+
+VirtualLoop::~VirtualLoop() { std::erase(world_->loops, this); }
+
+std::chrono::nanoseconds VirtualLoop::elapsed() const noexcept {
+  return std::chrono::nanoseconds(world_->now_ns);
+}
+std::int64_t VirtualLoop::now_ns() const { return world_->now_ns; }
+
+void VirtualLoop::arm_timer(detail::TimerNode& timer, std::int64_t deadline_ns) {
+  timers_.arm(timer, deadline_ns);
+}
+void VirtualLoop::disarm_timer(detail::TimerNode& timer) noexcept { timers_.disarm(timer); }
+
+// Returns: true if some loop did something or has something to do.
+bool VirtualLoop::step_all(World& world) {
+  bool busy = false;
+  for (std::size_t i = 0; i < world.loops.size(); ++i) {  // a task may make a loop
+    VirtualLoop& loop = *world.loops[i];
+    if (loop.timers_.size() > 0) {
+      detail::DrivingScope driving(loop);
+      loop.timers_.fire_due(world.now_ns, Executor::kTurnBudget);
+    }
+    std::uint64_t before = loop.entries_run();
+    bool more = loop.turn();
+    busy = busy || more || loop.entries_run() != before;
+  }
+  return busy;
+}
+
+// Returns: false if no timer is armed anywhere.
+bool VirtualLoop::advance(World& world) {
+  std::optional<std::int64_t> next;
+  for (VirtualLoop* loop : world.loops) {
+    auto deadline = loop->timers_.next_deadline();
+    if (deadline && (!next || *deadline < *next)) next = deadline;
+  }
+  if (!next) return false;
+  world.now_ns = std::max(world.now_ns, *next);
+  return true;
+}
+
+void VirtualLoop::run_ready() {
+  while (step_all(*world_)) {
+  }
+}
+
+void VirtualLoop::drive(const bool& done) {
+  World& world = *world_;
+  while (!done) {
+    if (step_all(world) || done) continue;
+    if (advance(world)) continue;
+    throw Stuck("nothing can run and nothing is due, but the task has not ended");
+  }
+}
+
+}  // namespace weft::inline v0::testing

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT
+#include "weft/time/timer_wheel.h"
+
+#include <bit>
+
+#include "weft/base/assert.h"
+
+namespace weft::inline v0::detail {
+
+namespace {
+
+constexpr std::uint64_t kSignBit = std::uint64_t{1} << 63;
+
+constexpr std::uint64_t to_wheel(std::int64_t ns) {
+  return static_cast<std::uint64_t>(ns) ^ kSignBit;
+}
+
+constexpr std::int64_t from_wheel(std::uint64_t time) {
+  return static_cast<std::int64_t>(time ^ kSignBit);
+}
+
+constexpr std::uint64_t bit(int index) { return std::uint64_t{1} << index; }
+
+// Two lists linked by next and ended by nullptr. Equal deadlines: those of `older` first.
+TimerNode* merge(TimerNode* older, TimerNode* newer) noexcept {
+  TimerNode* merged = nullptr;
+  TimerNode** link = &merged;
+  while (older != nullptr && newer != nullptr) {
+    TimerNode*& from = newer->deadline_ns < older->deadline_ns ? newer : older;
+    *link = from;
+    link = &from->next;
+    from = from->next;
+  }
+  *link = older != nullptr ? older : newer;
+  return merged;
+}
+
+}  // namespace
+
+TimerWheel::TimerWheel(std::int64_t now_ns) noexcept : time_(to_wheel(now_ns)) {}
+
+TimerWheel::~TimerWheel() {
+  WEFT_DEBUG_ASSERT(size_ == 0, "a loop's timers are disarmed or fired before the loop ends");
+}
+
+std::int64_t TimerWheel::time() const noexcept { return from_wheel(time_); }
+
+TimerWheel::Place TimerWheel::place_of(std::uint64_t deadline) const noexcept {
+  const int highest_bit = 63 - std::countl_zero((deadline ^ time_) | 1);
+  const int level = highest_bit / kDigitBits;
+  return {level, static_cast<int>((deadline >> (level * kDigitBits)) & (kSlots - 1))};
+}
+
+// Requires: size_ != 0.
+TimerWheel::Place TimerWheel::earliest_place() const noexcept {
+  const int level = std::countr_zero(levels_used_);
+  return {level, std::countr_zero(slots_used_[level])};
+}
+
+// The first instant of a slot: the digits of time_ above its level, its own digit, zeros below.
+std::uint64_t TimerWheel::start_of(Place place) const noexcept {
+  const int shift = place.level * kDigitBits;
+  // The topmost level has no digits above; shifting by 64 or more is not defined.
+  const std::uint64_t above =
+      place.level == kLevels - 1 ? 0 : ~std::uint64_t{0} << (shift + kDigitBits);
+  return (time_ & above) | (static_cast<std::uint64_t>(place.slot) << shift);
+}
+
+void TimerWheel::append(TimerNode& node) noexcept {
+  const auto [level, slot] = place_of(to_wheel(node.deadline_ns));
+  TimerNode*& first = first_[level][slot];
+  if (first == nullptr) {
+    node.prev = node.next = first = &node;
+    slots_used_[level] |= bit(slot);
+    ordered_[level] |= bit(slot);
+    levels_used_ |= 1u << level;
+    return;
+  }
+  TimerNode* last = first->prev;
+  if (node.deadline_ns < last->deadline_ns) ordered_[level] &= ~bit(slot);
+  node.prev = last;
+  node.next = first;
+  last->next = &node;
+  first->prev = &node;
+}
+
+void TimerWheel::unlink(TimerNode& node, Place place) noexcept {
+  const auto [level, slot] = place;
+  TimerNode*& first = first_[level][slot];
+  WEFT_DEBUG_ASSERT(first != nullptr, "a timer is disarmed on the loop that it was armed on");
+  if (node.next == &node) {
+    WEFT_DEBUG_ASSERT(first == &node, "a timer is disarmed on the loop that it was armed on");
+    first = nullptr;
+    slots_used_[level] &= ~bit(slot);
+    if (slots_used_[level] == 0) levels_used_ &= ~(1u << level);
+  } else {
+    node.prev->next = node.next;
+    node.next->prev = node.prev;
+    if (first == &node) first = node.next;
+  }
+  node.prev = node.next = nullptr;
+}
+
+void TimerWheel::arm(TimerNode& node, std::int64_t deadline_ns) noexcept {
+  WEFT_DEBUG_ASSERT(node.fire != nullptr, "a timer has something to fire");
+  disarm(node);
+  node.deadline_ns = deadline_ns < time() ? time() : deadline_ns;  // I1
+  append(node);
+  ++size_;
+}
+
+void TimerWheel::disarm(TimerNode& node) noexcept {
+  if (!node.armed()) return;
+  unlink(node, place_of(to_wheel(node.deadline_ns)));  // I2
+  --size_;
+}
+
+// Requires: time_ has just become the start of this slot, so that all its nodes belong further
+// down.
+void TimerWheel::move_down(Place place) noexcept {
+  const auto [level, slot] = place;
+  TimerNode* first = first_[level][slot];
+  first_[level][slot] = nullptr;
+  slots_used_[level] &= ~bit(slot);
+  if (slots_used_[level] == 0) levels_used_ &= ~(1u << level);
+
+  TimerNode* const end = first;
+  TimerNode* node = first;
+  do {  // I3: in list order
+    TimerNode* next = node->next;
+    append(*node);
+    node = next;
+  } while (node != end);
+}
+
+// A stable natural merge sort, in place: bins[i] holds what 2^i runs became, older runs in higher
+// bins. Takes and returns a circular list.
+TimerNode* TimerWheel::sorted(TimerNode* first) noexcept {
+  std::array<TimerNode*, 64> bins{};
+  first->prev->next = nullptr;
+  for (TimerNode* rest = first; rest != nullptr;) {
+    TimerNode* run = rest;
+    TimerNode* last = rest;
+    while (last->next != nullptr && last->next->deadline_ns >= last->deadline_ns) last = last->next;
+    rest = last->next;
+    last->next = nullptr;
+    std::size_t bin = 0;
+    for (; bins[bin] != nullptr; ++bin) {
+      run = merge(bins[bin], run);
+      bins[bin] = nullptr;
+    }
+    bins[bin] = run;
+  }
+  TimerNode* all = nullptr;
+  for (TimerNode* bin : bins) all = merge(bin, all);
+
+  TimerNode* last = all;
+  for (; last->next != nullptr; last = last->next) last->next->prev = last;
+  last->next = all;
+  all->prev = last;
+  return all;
+}
+
+std::optional<std::int64_t> TimerWheel::next_deadline() noexcept {
+  if (size_ == 0) return std::nullopt;
+  const auto [level, slot] = earliest_place();
+  TimerNode*& first = first_[level][slot];
+  if ((ordered_[level] & bit(slot)) == 0) {
+    first = sorted(first);
+    ordered_[level] |= bit(slot);
+  }
+  return first->deadline_ns;
+}
+
+std::size_t TimerWheel::fire_due(std::int64_t now_ns, std::size_t budget) noexcept {
+  WEFT_ASSERT(!firing_, "fire_due() is not called from a timer");
+  firing_ = true;
+  const std::uint64_t now = to_wheel(now_ns);
+  std::size_t fired = 0;
+  while (fired != budget && size_ != 0) {
+    const Place place = earliest_place();
+    const std::uint64_t start = start_of(place);
+    if (start > now) break;
+    time_ = start;
+    if (place.level != 0) {
+      move_down(place);
+      continue;
+    }
+    TimerNode& node = *first_[0][place.slot];
+    unlink(node, place);
+    --size_;
+    ++fired;
+    node.fire(node);  // from here on *node may be gone
+  }
+  // Nothing is due: no slot begins before `now`, so I2 holds for the later time too.
+  if (fired != budget && now > time_) time_ = now;
+  firing_ = false;
+  return fired;
+}
+
+}  // namespace weft::inline v0::detail
