@@ -224,13 +224,21 @@ void CancellationRuntime::enter(Strand& strand) {
       top.leases_.post_arrived();
       unwind(strand);
       break;
+    case Phase::exit:
+      exit_frame(strand, thread);
+      break;
+    case Phase::join_exit:
+    case Phase::join_exit_ready:
+      top.leases_.post_arrived();
+      exit_frame(strand, thread);
+      break;
     default:
       WEFT_ASSERT(false, "L6: a strand enters the ready ring once per wait");
   }
   thread.running = outer;
 }
 
-void CancellationRuntime::after_step(Strand& strand, ThreadState&) {
+void CancellationRuntime::after_step(Strand& strand, ThreadState& thread) {
   // Every end happens here, not on the coroutine's stack, so the strand is still there to be read.
   Frame& top = *strand.top();
   switch (top.phase_) {
@@ -239,6 +247,9 @@ void CancellationRuntime::after_step(Strand& strand, ThreadState&) {
       break;
     case Phase::unwind_now:
       unwind(strand);
+      break;
+    case Phase::exit_now:
+      exit_frame(strand, thread);
       break;
     default:
       break;
@@ -263,6 +274,34 @@ void CancellationRuntime::joined(Strand& strand, ThreadState& thread) {
     finish(strand, frame.failed() ? OutcomeKind::error : OutcomeKind::value);
     return;
   }
+  Frame& parent = *frame.parent();
+  strand.top_frame = &parent;
+  detail::resume_frame(parent, thread);
+  after_step(strand, thread);
+}
+
+void CancellationRuntime::exit_when_ready(Frame& frame) noexcept {
+  frame.phase_ = Phase::exit;
+  push_ready(frame.strand(), here());
+}
+
+// L9: cancel the children, join them, destroy the frame; then the caller goes on with the result.
+void CancellationRuntime::exit_frame(Strand& strand, ThreadState& thread) {
+  Frame& frame = *strand.top();
+  if (!frame.nothing_to_join()) {
+    cancel_children(frame, reasons::parent_failed);
+    if (frame.topology_.has_children() || frame.leases_.wait()) {
+      frame.phase_ = Phase::join_exit;
+      return;
+    }
+    cleanup_nodes(frame);
+  }
+  if (has_errors(frame)) frame.merge_errors();
+  if (frame.is_first()) {
+    finish(strand, frame.failed() ? OutcomeKind::error : OutcomeKind::value);
+    return;
+  }
+  // The caller's awaiter destroys the frame before it hands out the result.
   Frame& parent = *frame.parent();
   strand.top_frame = &parent;
   detail::resume_frame(parent, thread);
@@ -407,6 +446,8 @@ void CancellationRuntime::scope_progress(Scope& scope, Executor& loop) noexcept 
     next = Phase::join_ready;
   } else if (scope.phase_ == Phase::join_unwind) {
     next = Phase::join_unwind_ready;
+  } else if (scope.phase_ == Phase::join_exit) {
+    next = Phase::join_exit_ready;
   } else {
     return;
   }
@@ -581,6 +622,11 @@ const char* CancellationRuntime::phase_name(const Scope& scope) noexcept {
     case Phase::join_unwind:
     case Phase::join_unwind_ready:
       return "cancelled, waits for its children";
+    case Phase::exit_now:
+    case Phase::exit:
+    case Phase::join_exit:
+    case Phase::join_exit_ready:
+      return "ended by ok(), waits for its children";
     case Phase::done:
       return "ended";
   }

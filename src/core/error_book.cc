@@ -6,6 +6,7 @@
 
 #include "weft/base/assert.h"
 #include "weft/base/log.h"
+#include "weft/core/combinator.h"
 #include "weft/core/errors.h"
 
 namespace weft::inline v0 {
@@ -48,6 +49,20 @@ void remember_others(ErrorSet&& set) noexcept {
   Remembered& here = remembered();
   here.sets[here.next] = std::move(set);
   here.next = (here.next + 1) % kErrorSetsRemembered;
+}
+
+void remember_other_error(const std::exception_ptr& first,
+                          const std::exception_ptr& other) noexcept {
+  for (ErrorSet& set : remembered().sets) {
+    if (set.count >= 1 && set.first == first) {
+      set.add(other);
+      return;
+    }
+  }
+  ErrorSet set;
+  set.add(first);
+  set.add(other);
+  remember_others(std::move(set));
 }
 
 std::string describe(const std::exception_ptr& error) {

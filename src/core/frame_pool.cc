@@ -3,7 +3,6 @@
 
 #include <pthread.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <array>
 #include <bit>
@@ -76,8 +75,7 @@ struct alignas(64) Slab {
   FrameBlock* free = nullptr;
   std::uint32_t handed_out = 0;  // modulo 2^32: the difference to taken_back is exact
   std::uint32_t taken_back = 0;
-  Slab* prev =
-      nullptr;  // neighbours in a class's list, or in the pool's list of exhausted or idle slabs
+  Slab* prev = nullptr;  // neighbours in a class's list, or in the pool's exhausted or idle slabs
   Slab* next = nullptr;
   std::uint32_t carved_end = 0;  // offset of the first byte that never was a block
   std::uint16_t size_class = 0;
@@ -148,7 +146,7 @@ struct Pool {
 constinit Pool no_pool;
 
 // One pointer and a flag, trivially destructible: they can be used until the thread's last
-// instruction. initial-exec: one instruction to reach, also in a shared library; sixteen bytes are
+// instruction. initial-exec: one instruction to reach, also in a shared library; two words are
 // little enough for one that is loaded late.
 [[gnu::tls_model("initial-exec")]] constinit thread_local Pool* this_pool = &no_pool;
 [[gnu::tls_model("initial-exec")]] constinit thread_local bool this_thread_exited = false;
@@ -380,8 +378,8 @@ void free_orphan(Slab* slab) noexcept {
 
 // Requires: the chain's blocks belong to `owner`, which is not this thread's pool.
 void hand_over(Pool* owner, FrameBlock* first, FrameBlock* last) noexcept {
-  if (owner->returns.push(first, last))
-    return;  // I3 of FrameReturns: *owner may be gone from here on
+  // I3 of FrameReturns: after a push that succeeded, *owner may be gone.
+  if (owner->returns.push(first, last)) return;
   // The owner has exited: nobody will use these blocks again, but each brings its slab nearer to
   // its end. I4: the slabs of the blocks still in our hands exist, and so does their pool.
   last->next = nullptr;
@@ -450,8 +448,7 @@ void leave_registry(Pool& pool) noexcept {
   std::lock_guard lock(registry_mutex);
   if (pool.registry_next) pool.registry_next->registry_prev = pool.registry_prev;
   (pool.registry_prev ? pool.registry_prev->registry_next : registry) = pool.registry_next;
-  live_unregistered.fetch_add(live_of(pool),
-                              relaxed);  // relaxed: read under the lock, or as a hint
+  live_unregistered.fetch_add(live_of(pool), relaxed);  // relaxed: the sum orders nothing
 }
 
 // Settles one list of slabs. Returns: its length.

@@ -96,6 +96,10 @@ struct CancellationRuntime {
   static void set_running(detail::Frame& frame) noexcept { frame.phase_ = Phase::running; }
   static void set_unwinding(detail::Frame& frame) noexcept { frame.phase_ = Phase::unwind_now; }
 
+  // ok() met an error, and the frame's result says so: at once, or when its wait is woken.
+  static void set_exiting(detail::Frame& frame) noexcept { frame.phase_ = Phase::exit_now; }
+  static void exit_when_ready(detail::Frame& frame) noexcept;
+
   // For the task tree.
   static const char* phase_name(const Scope& scope) noexcept;
   static detail::Adapter* parked_on(detail::Strand& strand) noexcept;
@@ -118,6 +122,7 @@ struct CancellationRuntime {
   static void push_ready(detail::Strand& strand, Executor& here) noexcept;
   static void after_step(detail::Strand& strand, detail::ThreadState& thread);
   static void joined(detail::Strand& strand, detail::ThreadState& thread);
+  static void exit_frame(detail::Strand& strand, detail::ThreadState& thread);
   static void unwind(detail::Strand& strand) noexcept;
   static void finish(detail::Strand& strand, detail::OutcomeKind kind) noexcept;
   static void end(detail::Strand& strand) noexcept;

@@ -31,7 +31,10 @@ namespace detail {
 
 // Probes pass weft's awaiters a Continuation and everyone else's a handle.
 template <class Aw>
-concept Native = requires { typename std::remove_cvref_t<Aw>::native_awaiter; };
+concept Native = requires(std::remove_reference_t<Aw>& awaiter, Continuation waiter) {
+  typename std::remove_cvref_t<Aw>::native_awaiter;
+  awaiter.await_suspend(waiter);
+};
 template <class Aw>
 using HandleFor = std::conditional_t<Native<Aw>, Continuation, std::coroutine_handle<>>;
 

@@ -116,6 +116,7 @@ class Inbox {
       if (head == kClosed) return Pushed::closed;
       entry.node().next = head == kAsleep ? kEmpty : head;
       // release: publishes the entry and what it stands for. [pairs with T]
+      // relaxed on failure: older entries are linked to, not looked at; kClosed tells nothing more.
       if (head_.compare_exchange_weak(head, entry.bits(), release, relaxed)) break;
     }
     return head == kAsleep ? Pushed::wake_it : Pushed::quietly;
@@ -127,15 +128,18 @@ class Inbox {
     return in_order(head_.exchange(kEmpty, acquire));  // T
   }
 
-  // The loop. Returns: false if there is something to do instead.
+  // The loop. Returns: false if there is something to do instead. relaxed: what was sent is taken,
+  // and thereby acquired, by take_all().
   [[nodiscard]] bool try_sleep() noexcept {
     std::uintptr_t expected = kEmpty;
     return head_.compare_exchange_strong(expected, kAsleep, relaxed, relaxed);
   }
 
   // The loop. Returns: what was sent before the end.
-  PostChain close() noexcept { return in_order(head_.exchange(kClosed, acq_rel)); }  // T
-  void reopen() noexcept { head_.store(kEmpty, release); }
+  PostChain close() noexcept { return in_order(head_.exchange(kClosed, acquire)); }  // T
+  // The next owner. relaxed: producers look at nothing but the word, and what wakes the owner has
+  // its own lock.
+  void reopen() noexcept { head_.store(kEmpty, relaxed); }
 
  private:
   static constexpr std::uintptr_t kEmpty = 0;

@@ -13,8 +13,10 @@
 //   C3  the dropper whose fetch_sub found WAITING with count 1 owes the home loop one post; every
 //       other dropper touches the scope no more after its fetch_sub.
 //   C4  the scope stays until that post has arrived.
-//   C5  WAITING with count 0 says just that: the post is under way. The home loop never leaves that
-//       state itself.
+//   C5  WAITING with count 0, or POSTED, says just that: the post is under way. The home loop never
+//       leaves that state itself.
+//   C6  one post at most is under way. A lease made by the home loop meanwhile turns WAITING into
+//       POSTED, with which nobody owes a post: the arrival looks at the count again anyway.
 #include <cstdint>
 
 #include "weft/atomic/atomic.h"
@@ -24,19 +26,24 @@ namespace weft::inline v0::detail {
 class LeaseCount {
  public:
   static constexpr std::uint32_t WAITING = 1u << 30;
-  static constexpr std::uint32_t COUNT_MASK = WAITING - 1;
+  static constexpr std::uint32_t POSTED = 1u << 31;
 
-  void add() noexcept { state_.fetch_add(1, relaxed); }
+  // By C1. The count was 0 with WAITING only if this is the home loop, and then nobody else can
+  // reach the count before the new lease is handed out.
+  void add() noexcept {
+    if (state_.fetch_add(1, relaxed) == WAITING) state_.fetch_add(POSTED - WAITING, relaxed);  // C6
+  }
 
   // Any thread. Returns: true if the caller owes the post of C3.
-  // acq_rel: what was done under the lease is visible to the scope that ends after it.
+  // release: what was done under the lease is visible to the scope that ends after it. [pairs with
+  // settled() and W] acquire: the scope's node is free for the post. [pairs with W]
   [[nodiscard]] bool drop() noexcept { return state_.fetch_sub(1, acq_rel) == (WAITING | 1); }
 
   // Home loop: a lease has become a listed child, or ended there. No post is owed, and so C5 must
-  // not look owed.
+  // not look owed. relaxed: the scope goes on; settled() or wait() acquires before it ends.
   void drop_at_home() noexcept {
     std::uint32_t seen = state_.load(relaxed);
-    while (!state_.compare_exchange_weak(seen, seen == (WAITING | 1) ? 0 : seen - 1, acq_rel,
+    while (!state_.compare_exchange_weak(seen, seen == (WAITING | 1) ? 0 : seen - 1, relaxed,
                                          relaxed)) {
     }
   }
@@ -45,16 +52,18 @@ class LeaseCount {
   [[nodiscard]] bool settled() const noexcept { return state_.load(acquire) == 0; }
 
   // Home loop. Returns: false if there is nothing to wait for (any more).
+  // acquire where 0 is seen: what was done under the leases. release: hands the scope's node to the
+  // last dropper. [both pair with drop()]
   [[nodiscard]] bool wait() noexcept {
     std::uint32_t seen = state_.load(acquire);
     do {
       if (seen == 0) return false;
-    } while (!state_.compare_exchange_weak(seen, seen | WAITING, acq_rel, acquire));
+    } while (!state_.compare_exchange_weak(seen, seen | WAITING, release, acquire));  // W
     return true;
   }
 
-  // Home loop: the post of C3 has arrived.
-  void post_arrived() noexcept { state_.fetch_and(~WAITING, acq_rel); }
+  // Home loop: the post of C3 has arrived. relaxed: wait() follows, and acquires.
+  void post_arrived() noexcept { state_.fetch_and(~(WAITING | POSTED), relaxed); }
 
  private:
   Atomic<std::uint32_t> state_{0};

@@ -79,6 +79,10 @@ class Scope {
     join_ready,   // the same, all gone, in the ready ring
     join_unwind,  // waiting for children or leases in the middle of unwinding
     join_unwind_ready,
+    exit_now,   // ok() met an error: this frame ends here, its result is in place
+    exit,       // the same, in the ready ring
+    join_exit,  // the same, waiting for children or leases
+    join_exit_ready,
     done,  // at its end, everything joined
   };
 

@@ -99,7 +99,7 @@ T take_value(Strand& strand) {
   ended.read = true;
   if (ended.kind == OutcomeKind::error) std::rethrow_exception(ended.error);
   if (ended.kind == OutcomeKind::cancelled) throw TaskCancelled(strand.why());
-  if constexpr (!std::is_void_v<T>) return give<T>(TaskBlock<T>::value_of(strand, ended.align));
+  if constexpr (!std::is_void_v<T>) return give<T>(TaskBlock<T>::value_of(strand));
 }
 
 // Waiting for a strand, whoever owns it.
@@ -260,7 +260,7 @@ class [[nodiscard("a dropped handle cancels its task; detach() lets it run")]] S
       if constexpr (std::is_void_v<T>) {
         return Outcome<T>::value({});
       } else {
-        return Outcome<T>::value(std::move(detail::TaskBlock<T>::value_of(*strand_, ended.align)));
+        return Outcome<T>::value(std::move(detail::TaskBlock<T>::value_of(*strand_)));
       }
     }
   };

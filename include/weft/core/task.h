@@ -32,6 +32,7 @@
 
 #include "weft/core/await_adapter.h"
 #include "weft/core/frame_pool.h"
+#include "weft/core/invoked.h"
 #include "weft/core/resume.h"
 
 namespace weft::inline v0 {
@@ -87,9 +88,11 @@ struct TaskBlock {
                 "return it by pointer");
 #endif
 
-  static Value& value_of(Strand& strand, std::size_t align = kAlign) noexcept {
+  // Where it is does not depend on the frame's alignment: the coroutine that makes the value does
+  // not know it.
+  static Value& value_of(Strand& strand) noexcept {
     return *std::launder(
-        reinterpret_cast<Value*>(reinterpret_cast<std::byte*>(&strand + 1) - header(align)));
+        reinterpret_cast<Value*>(reinterpret_cast<std::byte*>(&strand + 1) - header(kAlign)));
   }
 
   static void* allocate(std::size_t frame_bytes, std::size_t align) {
@@ -135,7 +138,7 @@ struct TaskBlock {
   static void free_block(Strand& strand, std::size_t frame_bytes, std::uint32_t align,
                          bool with_value) noexcept {
     if constexpr (kHasValue) {
-      if (with_value) std::destroy_at(&value_of(strand, align));
+      if (with_value) std::destroy_at(&value_of(strand));
     }
     release(reinterpret_cast<std::byte*>(&strand + 1), frame_bytes, align);
   }
@@ -303,17 +306,24 @@ class TaskPromise final : public TaskResult<T> {
   decltype(auto) await_transform(A&& awaitable,
                                  std::source_location at = std::source_location::current()) {
     check_awaited<A>();
-    if constexpr (requires {
-                    std::forward<A>(awaitable).await_in_frame(static_cast<Frame&>(*this));
-                  }) {
+    if constexpr (requires { std::forward<A>(awaitable).bind(*this); }) {  // ok()
+      return await_transform(std::forward<A>(awaitable).bind(*this), at);
+    } else if constexpr (requires {
+                           std::forward<A>(awaitable).await_in_frame(static_cast<Frame&>(*this));
+                         }) {
       return std::forward<A>(awaitable).await_in_frame(static_cast<Frame&>(*this));
     } else if constexpr (Awaitable<A>) {
       return AwaitAdapter<A>(std::forward<A>(awaitable), at);
     } else {
       static_assert(std::invocable<A>,
                     "weft: this is neither awaitable nor a function that returns an awaitable");
-      // The callable outlives the await: it is named, or a temporary of this very expression.
-      return await_transform(std::invoke(std::forward<A>(awaitable)), at);
+      using Made = std::invoke_result_t<A>;
+      if constexpr (kIsTask<Made>) {
+        // In line. The callable outlives it: it is named, or a temporary of this very expression.
+        return await_transform(std::invoke(std::forward<A>(awaitable)), at);
+      } else {
+        return await_transform(as_awaitable(std::forward<A>(awaitable)), at);
+      }
     }
   }
 

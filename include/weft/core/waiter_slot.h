@@ -19,22 +19,25 @@ class WaiterSlot {
  public:
   enum class Attached { waiting, already_done, taken };
 
-  // release: publishes the waiter to publish() [pairs with P]; acquire: the outcome, if it is
-  // there.
+  // release: publishes the waiter to publish(). [pairs with P] acquire on failure: the outcome, if
+  // it is there. [pairs with P]
   Attached attach(Waiter& waiter) noexcept {
     std::uintptr_t expected = kEmpty;
-    if (slot_.compare_exchange_strong(expected, bits(waiter), acq_rel, acquire))
+    if (slot_.compare_exchange_strong(expected, bits(waiter), release, acquire))
       return Attached::waiting;
     return expected == kDone ? Attached::already_done : Attached::taken;
   }
 
   // Returns: false if publish() came first: the wake-up is under way and must be waited for.
+  // relaxed: a waiter that was withdrawn is touched by nobody, and one that was not learns the
+  // outcome from its wake-up.
   [[nodiscard]] bool withdraw(Waiter& waiter) noexcept {
     std::uintptr_t expected = bits(waiter);
-    return slot_.compare_exchange_strong(expected, kEmpty, acq_rel, acquire);
+    return slot_.compare_exchange_strong(expected, kEmpty, relaxed, relaxed);
   }
 
   // Returns: the waiter to wake, if any.
+  // release: the outcome, to attach() and done(); acquire: the waiter, from attach().
   [[nodiscard]] Waiter* publish() noexcept {
     std::uintptr_t before = slot_.exchange(kDone, acq_rel);  // P
     return reinterpret_cast<Waiter*>(before);
