@@ -582,8 +582,12 @@ void CancellationRuntime::leave_ignore(Frame& frame) noexcept {
   frame.flags_ &= static_cast<std::uint8_t>(~Scope::kOwnsIgnore);
   Strand& strand = frame.strand();
   if (!strand.state.clear_ignored()) return;
-  fire_nodes(frame);
-  cancel_children(frame, strand.why());
+  // Outer frames too: the kick walked them, but what joined them since was not told.
+  for (Frame* walked = &frame; walked; walked = walked->parent()) {
+    if (walked->topology_.empty()) continue;
+    fire_nodes(*walked);
+    cancel_children(*walked, strand.why());
+  }
 }
 
 // --- Small things -------------------------------------------------------------------------------

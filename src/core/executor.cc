@@ -23,9 +23,12 @@ Executor::Executor() {
 }
 
 Executor::~Executor() {
+  {
+    detail::DrivingScope driving(*this);  // kicks of husks may be among what is left
+    PostChain rest = port().inbox.close();
+    while (!rest.empty()) run_entry(rest.pop());
+  }
   WEFT_ASSERT(strands_ == 0, "L12: a loop ends after every task whose home it is");
-  PostChain rest = port().inbox.close();
-  while (!rest.empty()) run_entry(rest.pop());
   detail::release_port(home_);
 }
 

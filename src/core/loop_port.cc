@@ -4,6 +4,8 @@
 #include <new>
 
 #include "weft/base/assert.h"
+#include "weft/core/executor.h"
+#include "weft/core/thread_state.h"
 
 namespace weft::inline v0::detail {
 
@@ -66,6 +68,13 @@ void release_port(HomeIndex index) noexcept {
 }
 
 void LoopPort::wake_owner() noexcept {
+  Executor* here = thread_state().executor;
+  if (here && &here->port() == this && wake) {
+    // The owner itself, in a callback of its loop. It cannot go away meanwhile, and what it does now
+    // may post again.
+    wake(wake_context);
+    return;
+  }
   std::lock_guard lock(mutex);
   if (wake) {
     wake(wake_context);

@@ -27,12 +27,15 @@ void ThreadLoop::arm_timer(detail::TimerNode& timer, std::int64_t deadline_ns) {
 }
 void ThreadLoop::disarm_timer(detail::TimerNode& timer) noexcept { timers_.disarm(timer); }
 
-void ThreadLoop::drive(const bool& done) {
+void ThreadLoop::drive(detail::RootWaiter& root) {
+  const bool& done = root.done;
   detail::DrivingScope driving(*this);
-  while (!done) {
+  // L12: not before its last strand is gone, husks that wait for a kick under way included.
+  auto over = [&] { return done && strand_count() == 0; };
+  while (!over()) {
     bool more = turn();
     if (timers_.size() > 0) timers_.fire_due(clock_ns(), kTurnBudget);
-    if (!more && !done && !has_ready()) sleep();
+    if (!more && !over() && !has_ready()) sleep();
   }
 }
 

@@ -62,13 +62,25 @@ void VirtualLoop::run_ready() {
   }
 }
 
-void VirtualLoop::drive(const bool& done) {
+bool VirtualLoop::run_until(const bool& done) {
   World& world = *world_;
-  while (!done) {
-    if (step_all(world) || done) continue;
-    if (advance(world)) continue;
-    throw Stuck("nothing can run and nothing is due, but the task has not ended");
+  // L12: not before its last strand is gone, husks that wait for a kick under way included.
+  auto over = [&] { return done && strand_count() == 0; };
+  while (!over()) {
+    if (!step_all(world) && !over() && !advance(world)) return false;
   }
+  return true;
+}
+
+void VirtualLoop::drive(detail::RootWaiter& root) {
+  if (run_until(root.done)) return;
+  TaskTreeCollector tree;
+  tree.task(*root.strand);
+  CancellationRuntime::cancel(*root.strand, reasons::loop_stopped);
+  if (!run_until(root.done)) {
+    detail::abandon(root, "nothing can run, nothing is due, and cancelling does not help");
+  }
+  throw Stuck("nothing can run and nothing is due, but the task has not ended:\n" + tree.take());
 }
 
 }  // namespace weft::inline v0::testing

@@ -3,17 +3,8 @@
 // weft::run(loop, awaitable): drives an event loop until the awaitable has ended, and returns its
 // result.
 //
-// Any loop will do. weft's own derive from Loop; for another, specialise EventLoopTraits<L>:
-//
-//     template <> struct weft::EventLoopTraits<QApplication> {
-//       static void run(QApplication& app) { app.exec(); }
-//       static void stop(QApplication& app) { app.exit(); }
-//       static bool is_running(QApplication&) noexcept { return false; }
-//       static EventLoopID event_loop_id(QApplication& app) { return EventLoopID(&app); }
-//       // optional, and what makes it a full home: post() is called on any thread
-//       static void post(QApplication&, void (*fn)(void*), void* context);
-//       static void call_at(QApplication&, steady_clock::time_point, void (*fn)(void*), void*);
-//     };
+// The loop is one of weft's (it derives from Loop), or any other with EventLoopTraits: see
+// core/event_loop.h.
 //
 // Threads        the thread that calls run() drives the loop until run() returns.
 // Errors         the awaitable's own; TaskCancelled if it ended cancelled; UsageError for a run()
@@ -27,11 +18,36 @@
 
 namespace weft::inline v0 {
 
+namespace detail {
+
+// The root of a run(): the loop itself waits for it.
+struct RootWaiter : JoinWaiter {
+  explicit RootWaiter(Executor& of) noexcept : JoinWaiter(&on_done) {
+    takes_strand = true;
+    home = of.home();
+  }
+  RootWaiter(const RootWaiter&) = delete;
+  RootWaiter& operator=(const RootWaiter&) = delete;
+  ~RootWaiter() {
+    if (strand) CancellationRuntime::drop_ref(*strand);
+  }
+  static void on_done(Runnable& work) noexcept { static_cast<RootWaiter&>(work).done = true; }
+
+  Strand* strand = nullptr;
+  bool done = false;
+};
+
+// The tree of a run() that cannot end, and the end of the process: its frames cannot be destroyed.
+[[noreturn]] void abandon(RootWaiter& root, const char* why) noexcept;
+
+}  // namespace detail
+
 // A loop of weft's kind: an Executor that knows how to wait.
 class Loop : public Executor {
  public:
-  // Runs turns until `done` is set, on this thread.
-  virtual void drive(const bool& done) = 0;
+  // Runs turns, on this thread, until root.done. If that can never be, cancels the root, runs until
+  // it has ended, and throws what explains it.
+  virtual void drive(detail::RootWaiter& root) = 0;
 
   [[nodiscard]] bool is_running() const noexcept { return running_; }
 
@@ -54,23 +70,6 @@ class RunGuard {
 
 namespace detail {
 
-// The root of a run(): started here, and waited for by the loop itself.
-struct RootWaiter : JoinWaiter {
-  explicit RootWaiter(Loop& of) noexcept : JoinWaiter(&on_done) {
-    takes_strand = true;
-    home = of.home();
-  }
-  RootWaiter(const RootWaiter&) = delete;
-  RootWaiter& operator=(const RootWaiter&) = delete;
-  ~RootWaiter() {
-    if (strand) CancellationRuntime::drop_ref(*strand);
-  }
-  static void on_done(Runnable& work) noexcept { static_cast<RootWaiter&>(work).done = true; }
-
-  Strand* strand = nullptr;
-  bool done = false;
-};
-
 template <class A>
 Task<AwaitResult<A>> as_task(A awaitable) {
   co_return co_await std::forward<A>(awaitable);
@@ -85,7 +84,7 @@ T run(Loop& loop, Task<T> task) {
   detail::RootWaiter root(loop);
   root.strand =
       &CancellationRuntime::start_here(*task.release_for_await(), nullptr, {.waiter = &root});
-  loop.drive(root.done);
+  loop.drive(root);
   return detail::take_value<T>(*root.strand);
 }
 

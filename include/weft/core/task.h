@@ -266,11 +266,7 @@ consteval void check_awaited() {
   using Plain = std::remove_cvref_t<A>;
   static_assert(!kIsTask<Plain> || !std::is_lvalue_reference_v<A>,
                 "weft: a Task is awaited once and is used up by it: co_await std::move(task)");
-#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 13
-  static_assert(
-      std::is_lvalue_reference_v<A> || Awaitable<A> || std::is_trivially_destructible_v<Plain>,
-      "weft: name the lambda first: g++ 12 destroys a temporary with captures twice in a co_await");
-#endif
+  if constexpr (!Awaitable<A> && std::invocable<A>) check_callable<A>();
 }
 
 template <class T>

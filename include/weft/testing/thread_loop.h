@@ -26,7 +26,7 @@ class ThreadLoop final : public Loop {
  public:
   ThreadLoop();
 
-  void drive(const bool& done) override;
+  void drive(detail::RootWaiter& root) override;
   [[nodiscard]] std::int64_t now_ns() const override;
   void arm_timer(detail::TimerNode& timer, std::int64_t deadline_ns) override;
   void disarm_timer(detail::TimerNode& timer) noexcept override;

@@ -54,7 +54,7 @@ class VirtualLoop final : public Loop {
   // Runs whatever can run now, without letting time pass: on this loop and those beside it.
   void run_ready();
 
-  void drive(const bool& done) override;
+  void drive(detail::RootWaiter& root) override;
   [[nodiscard]] std::int64_t now_ns() const override;
   void arm_timer(detail::TimerNode& timer, std::int64_t deadline_ns) override;
   void disarm_timer(detail::TimerNode& timer) noexcept override;
@@ -65,6 +65,8 @@ class VirtualLoop final : public Loop {
     std::vector<VirtualLoop*> loops;
   };
 
+  // Returns: false if nothing can run and nothing is due.
+  bool run_until(const bool& done);
   static bool step_all(World& world);
   static bool advance(World& world);
 

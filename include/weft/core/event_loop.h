@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+// weft::EventLoopTraits<L>: how weft runs on an event loop that is not its own.
+//
+//     template <>
+//     struct weft::EventLoopTraits<QApplication> {
+//       static void run(QApplication& app) { app.exec(); }
+//       static void stop(QApplication& app) { app.exit(); }
+//       static bool is_running(QApplication&) noexcept { return false; }
+//       static EventLoopID event_loop_id(QApplication& app) { return EventLoopID(&app); }
+//       // optional; with both, the loop is a full home
+//       static void post(QApplication&, void (*fn)(void*), void* context);             // any thread
+//       static void call_at(QApplication&, std::chrono::steady_clock::time_point when,
+//                           void (*fn)(void*), void* context);
+//     };
+//     int main(int argc, char** argv) { QApplication app(argc, argv); return run(app, async_main()); }
+//
+// The first four suffice: then tasks run at the end of the callback of that loop which made them
+// ready, on its stack, and what needs more fails with a message: resuming from another thread wants
+// post, sleeping wants call_at. An outstanding call_at may outlive the run(); it then does nothing.
+//
+// is_running() and event_loop_id() serve to refuse a run() inside a run() of the same loop. A run()
+// of another loop inside is allowed: it blocks the outer one.
+#include <chrono>
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "weft/core/run.h"
+
+namespace weft::inline v0 {
+
+// Tells event loops apart.
+class EventLoopID {
+ public:
+  explicit EventLoopID(const void* loop) noexcept : id_(loop) {}
+  friend bool operator==(EventLoopID, EventLoopID) = default;
+
+ private:
+  const void* id_;
+};
+
+template <class L>
+struct EventLoopTraits;
+
+template <class L>
+concept ForeignEventLoop = requires(L& loop) {
+  EventLoopTraits<L>::run(loop);
+  EventLoopTraits<L>::stop(loop);
+  { EventLoopTraits<L>::is_running(loop) } -> std::convertible_to<bool>;
+  { EventLoopTraits<L>::event_loop_id(loop) } -> std::same_as<EventLoopID>;
+};
+
+namespace detail {
+
+template <class L>
+concept HasPost = requires(L& loop, void (*fn)(void*), void* context) {
+  EventLoopTraits<L>::post(loop, fn, context);
+};
+template <class L>
+concept HasCallAt =
+    requires(L& loop, std::chrono::steady_clock::time_point when, void (*fn)(void*),
+             void* context) { EventLoopTraits<L>::call_at(loop, when, fn, context); };
+
+// An Executor whose turns are driven by callbacks of some other loop.
+class ForeignExecutor : public Loop {
+ public:
+  ForeignExecutor(const ForeignExecutor&) = delete;
+  ForeignExecutor& operator=(const ForeignExecutor&) = delete;
+
+  [[nodiscard]] std::int64_t now_ns() const override;
+  // One small record on the heap per timer, because the loop cannot take its request back.
+  void arm_timer(TimerNode& timer, std::int64_t deadline_ns) override;
+  void disarm_timer(TimerNode& timer) noexcept override;
+  void drive(RootWaiter& root) final;
+
+ protected:
+  using Callback = void (*)(void*);
+
+  explicit ForeignExecutor(EventLoopID id);
+  ~ForeignExecutor() override;
+
+  virtual void run_loop() = 0;
+  virtual void stop_loop() = 0;
+  // Has the loop call fn(context) soon; any thread. Returns: false if it cannot.
+  virtual bool call_soon(Callback fn, void* context) = 0;
+  // Has the loop call fn(context) at a time. Returns: false if it cannot.
+  virtual bool call_at(std::int64_t when_ns, Callback fn, void* context) = 0;
+
+ private:
+  struct Link;       // from a callback under way to the executor, which may have gone
+  struct TimerCall;  // the same for a timer
+
+  // Something was posted while the loop had nothing to do.
+  void woken() noexcept;
+  // Runs what can run now.
+  void drain();
+  static void drain_called(void* context);
+  static void timer_called(void* context);
+
+  EventLoopID id_;
+  ForeignExecutor* outer_;  // the run() around this one, in this thread
+  std::shared_ptr<Link> link_;
+  RootWaiter* root_ = nullptr;
+  bool draining_ = false;
+};
+
+template <class L>
+class ForeignExecutorOf final : public ForeignExecutor {
+  using Traits = EventLoopTraits<L>;
+
+ public:
+  explicit ForeignExecutorOf(L& loop) : ForeignExecutor(Traits::event_loop_id(loop)), loop_(loop) {}
+
+ private:
+  void run_loop() override { Traits::run(loop_); }
+  void stop_loop() override { Traits::stop(loop_); }
+  bool call_soon([[maybe_unused]] Callback fn, [[maybe_unused]] void* context) override {
+    if constexpr (HasPost<L>) Traits::post(loop_, fn, context);
+    return HasPost<L>;
+  }
+  bool call_at([[maybe_unused]] std::int64_t when_ns, [[maybe_unused]] Callback fn,
+               [[maybe_unused]] void* context) override {
+    if constexpr (HasCallAt<L>) {
+      std::chrono::steady_clock::time_point when{std::chrono::nanoseconds(when_ns)};
+      Traits::call_at(loop_, when, fn, context);
+    }
+    return HasCallAt<L>;
+  }
+
+  L& loop_;
+};
+
+}  // namespace detail
+
+template <class L, class A>
+  requires(ForeignEventLoop<L> && Awaitable<A>)
+AwaitResult<A> run(L& loop, A&& awaitable) {
+  if (EventLoopTraits<L>::is_running(loop)) {
+    detail::throw_usage_error(
+        "this event loop runs already: inside a task, await instead of calling run() on it");
+  }
+  detail::ForeignExecutorOf<L> executor(loop);
+  return run(static_cast<Loop&>(executor), std::forward<A>(awaitable));
+}
+
+}  // namespace weft::inline v0

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT
+#include "weft/core/event_loop.h"
+
+#include "weft/base/assert.h"
+
+namespace weft::inline v0::detail {
+
+namespace {
+// The innermost run() on a foreign loop in this thread.
+constinit thread_local ForeignExecutor* t_innermost = nullptr;
+}  // namespace
+
+struct ForeignExecutor::Link {
+  ForeignExecutor* executor;
+};
+
+struct ForeignExecutor::TimerCall {
+  std::shared_ptr<Link> link;
+  TimerNode* timer;  // null: disarmed
+};
+
+ForeignExecutor::ForeignExecutor(EventLoopID id) : id_(id), outer_(t_innermost) {
+  for (ForeignExecutor* running = outer_; running; running = running->outer_) {
+    if (running->id_ == id) {
+      throw_usage_error(
+          "this event loop runs already: inside a task, await instead of calling run() on it");
+    }
+  }
+  link_ = std::make_shared<Link>(Link{this});
+  t_innermost = this;
+  LoopPort& mine = port();
+  std::lock_guard lock(mine.mutex);
+  mine.wake_context = this;
+  mine.wake = [](void* self) noexcept { static_cast<ForeignExecutor*>(self)->woken(); };
+}
+
+ForeignExecutor::~ForeignExecutor() {
+  link_->executor = nullptr;
+  t_innermost = outer_;
+}
+
+std::int64_t ForeignExecutor::now_ns() const {
+  auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+}
+
+void ForeignExecutor::drive(RootWaiter& root) {
+  root_ = &root;
+  drain();
+  if (!root.done) run_loop();
+  if (root.done) return;
+  // Someone else stopped the loop. The task is told, and must end with what can run now.
+  CancellationRuntime::cancel(*root.strand, reasons::loop_stopped);
+  drain();
+  if (!root.done) abandon(root, "the event loop was stopped while tasks wait for it");
+  throw_usage_error("the event loop was stopped before the task of run() had ended");
+}
+
+void ForeignExecutor::woken() noexcept {
+  auto* context = new std::shared_ptr<Link>(link_);
+  if (call_soon(&drain_called, context)) return;
+  delete context;
+  WEFT_ASSERT(is_current(),
+              "resuming a task from another thread needs EventLoopTraits::post for its event loop");
+  drain();
+}
+
+void ForeignExecutor::drain() {
+  if (draining_) return;
+  draining_ = true;
+  for (;;) {
+    bool more = turn();
+    if (root_->done) break;
+    if (more) {
+      // Let the loop's own work come between, if it can call back.
+      auto* context = new std::shared_ptr<Link>(link_);
+      if (call_soon(&drain_called, context)) break;
+      delete context;
+    } else if (port().inbox.try_sleep()) {
+      break;
+    }
+  }
+  draining_ = false;
+  if (root_->done) stop_loop();
+}
+
+void ForeignExecutor::drain_called(void* context) {
+  std::unique_ptr<std::shared_ptr<Link>> link(static_cast<std::shared_ptr<Link>*>(context));
+  if ((*link)->executor) (*link)->executor->drain();
+}
+
+void ForeignExecutor::arm_timer(TimerNode& timer, std::int64_t deadline_ns) {
+  auto* call = new TimerCall{link_, &timer};
+  if (!call_at(deadline_ns, &timer_called, call)) {
+    delete call;
+    Executor::arm_timer(timer, deadline_ns);  // throws
+  }
+  timer.deadline_ns = deadline_ns;
+  timer.prev = reinterpret_cast<TimerNode*>(call);
+  timer.next = &timer;
+}
+
+void ForeignExecutor::disarm_timer(TimerNode& timer) noexcept {
+  if (!timer.armed()) return;
+  reinterpret_cast<TimerCall*>(timer.prev)->timer = nullptr;
+  timer.prev = timer.next = nullptr;
+}
+
+void ForeignExecutor::timer_called(void* context) {
+  std::unique_ptr<TimerCall> call(static_cast<TimerCall*>(context));
+  if (!call->timer || !call->link->executor) return;
+  TimerNode& timer = *call->timer;
+  timer.prev = timer.next = nullptr;
+  timer.fire(timer);
+  call->link->executor->drain();
+}
+
+}  // namespace weft::inline v0::detail
