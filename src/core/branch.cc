@@ -31,7 +31,7 @@ bool BranchBase::start(BranchOwner& owner, bool cancelled, std::size_t index) no
 }
 
 bool BranchBase::cancel() noexcept {
-  if (state_ != State::running) return false;
+  if (state_ != State::running || !can_cancel()) return false;
   state_ = State::cancelling;
   inside_ = true;
   bool confirmed = ask();

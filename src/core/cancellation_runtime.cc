@@ -500,11 +500,18 @@ void CancellationRuntime::kick(Strand& strand) noexcept {
 
   top.phase_ = Phase::cancelling;
   const CancelReason* outer = std::exchange(detail::thread_state().kick_reason, &strand.why());
-  if (strand.wait->cancel()) {
-    WEFT_ASSERT(top.phase_ == Phase::cancelling,
-                "await_cancel() that resumed its handle returns false");
-    top.phase_ = Phase::unwind;
-    push_ready(strand, loop);
+  switch (strand.wait->cancel()) {
+    case Adapter::Answer::over:
+      WEFT_ASSERT(top.phase_ == Phase::cancelling,
+                  "await_cancel() that resumed its handle returns false");
+      top.phase_ = Phase::unwind;
+      push_ready(strand, loop);
+      break;
+    case Adapter::Answer::later:
+      break;
+    case Adapter::Answer::unsupported:
+      top.phase_ = Phase::parked;  // L4: the value is delivered, and the request strikes next
+      break;
   }
   detail::thread_state().kick_reason = outer;
 }

@@ -12,19 +12,20 @@ PromiseChildLease::PromiseChildLease(const PromiseChildLease& other) noexcept
 
 PromiseChildLease Scope::lease() {
   CancellationRuntime::require_home(*this, "Scope::lease()");
+  CancellationRuntime::strand_of(*this).state.set_leased();
   CancellationRuntime::add_lease(*this);
   return PromiseChildLease(*this);
 }
 
-Scope& PromiseChildLease::consume() {
+const PromiseChildLease& PromiseChildLease::require() const {
   if (!scope_)
     detail::throw_usage_error("this lease is empty: it was moved from, consumed or reset");
-  return *std::exchange(scope_, nullptr);
+  return *this;
 }
 
 void PromiseChildLease::start(Task<void> task) const {
-  detail::Frame* first = task.release_for_await();
-  CancellationRuntime::start_leased(*first, PromiseChildLease(*this).consume(), false);
+  PromiseChildLease copy = require();
+  CancellationRuntime::start_leased(*task.release_for_await(), copy.consume(), false);
 }
 
 void PromiseChildLease::cancel(const CancelReason& reason) const noexcept {

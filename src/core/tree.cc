@@ -41,11 +41,13 @@ void TaskTreeCollector::line(std::string_view what, const std::source_location* 
 void TaskTreeCollector::node(std::string_view description, const void*) { line(description); }
 void TaskTreeCollector::annotate(std::string_view name) { line("\"" + std::string(name) + "\""); }
 
-void TaskTreeCollector::type(const std::type_info& info) {
+void TaskTreeCollector::type(const std::type_info& info) { line(detail::type_name(info)); }
+
+std::string detail::type_name(const std::type_info& info) {
   int status = 0;
   std::unique_ptr<char, decltype(&std::free)> name(
       abi::__cxa_demangle(info.name(), nullptr, nullptr, &status), &std::free);
-  line(status == 0 ? name.get() : info.name());
+  return status == 0 ? name.get() : info.name();
 }
 
 void TaskTreeCollector::task(Strand& strand) {

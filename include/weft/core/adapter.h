@@ -16,8 +16,13 @@ class Adapter {
   Adapter(const Adapter&) = delete;
   Adapter& operator=(const Adapter&) = delete;
 
-  // The awaiter's await_cancel(). Returns: true if the wait is over.
-  virtual bool cancel() noexcept = 0;
+  enum class Answer : unsigned char {
+    over,         // the wait has ended
+    later,        // the one resume is still to come, and must_resume() will say how it ended
+    unsupported,  // the awaiter has no await_cancel(): its value will be delivered
+  };
+  // The awaiter's await_cancel().
+  virtual Answer cancel() noexcept = 0;
   // The awaiter's await_must_resume().
   virtual bool must_resume() noexcept = 0;
   virtual void introspect(TaskTreeCollector& tree) noexcept = 0;

@@ -60,9 +60,13 @@ class AwaitAdapter final : public Adapter {
 
   decltype(auto) await_resume() { return box_.get().await_resume(); }
 
-  bool cancel() noexcept override {
-    decltype(auto) awaiter = box_.get();
-    return call_cancel<Aw>(awaiter, Continuation());
+  Answer cancel() noexcept override {
+    if constexpr (HasCancel<Aw>) {
+      decltype(auto) awaiter = box_.get();
+      return call_cancel<Aw>(awaiter, Continuation()) ? Answer::over : Answer::later;
+    } else {
+      return Answer::unsupported;
+    }
   }
   bool must_resume() noexcept override {
     decltype(auto) awaiter = box_.get();

@@ -61,6 +61,7 @@ class BranchBase : protected Waker {
   virtual bool early_cancel() noexcept = 0;
   virtual bool ready() = 0;
   virtual bool suspend() = 0;
+  [[nodiscard]] virtual bool can_cancel() const noexcept = 0;
   virtual bool ask() noexcept = 0;
   virtual bool must_resume() noexcept = 0;
 
@@ -110,6 +111,7 @@ class Branch final : public BranchBase {
       return awaiter_.await_suspend(here);
     }
   }
+  [[nodiscard]] bool can_cancel() const noexcept override { return HasCancel<Aw>; }
   bool ask() noexcept override {
     return call_cancel<Aw>(awaiter_, Continuation(static_cast<Waker&>(*this)));
   }

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "weft/base/assert.h"
+#include "weft/core/awaiter_state.h"
 #include "weft/core/concepts.h"
 #include "weft/core/executor.h"
 #include "weft/core/frame_abi.h"
@@ -101,16 +102,14 @@ class ForeignAwaiter : private ForeignResume {
     }
   }
 
-  bool await_cancel(Continuation) noexcept {
-    if constexpr (!HasCancel<Aw>) {
-      return false;
-    } else {
-      if (was_resumed()) return false;  // F2
-      asked_ = true;
-      bool over = call_cancel<Aw>(awaiter_, handle());
-      if (over) WEFT_ASSERT(disarm(), "await_cancel() that resumed its handle returns false");
-      return over;
-    }
+  bool await_cancel(Continuation) noexcept
+    requires HasCancel<Aw>
+  {
+    if (was_resumed()) return false;  // F2
+    asked_ = true;
+    bool over = call_cancel<Aw>(awaiter_, handle());
+    if (over) WEFT_ASSERT(disarm(), "await_cancel() that resumed its handle returns false");
+    return over;
   }
 
   [[nodiscard]] bool await_must_resume() const noexcept {
@@ -130,15 +129,41 @@ class ForeignAwaiter : private ForeignResume {
 
 // What weft drives: its own awaiters as they are, all others inside a ForeignAwaiter.
 template <class A>
-using Hosted = std::conditional_t<Native<AwaiterOf<A>>, AwaiterOf<A>, ForeignAwaiter<AwaiterOf<A>>>;
+using Adopted =
+    std::conditional_t<Native<AwaiterOf<A>>, AwaiterOf<A>, ForeignAwaiter<AwaiterOf<A>>>;
 
 template <class A>
-Hosted<A> host(A&& awaitable) {
+Adopted<A> adopt(A&& awaitable) {
   if constexpr (Native<AwaiterOf<A>>) {
     return get_awaiter(std::forward<A>(awaitable));
   } else {
-    return Hosted<A>(std::in_place, std::forward<A>(awaitable));
+    return Adopted<A>(std::in_place, std::forward<A>(awaitable));
   }
 }
+
+#ifdef WEFT_AWAITABLE_STATE_DEBUG
+// ok() may end the frame that its awaiter lives in; the diagram does not know that.
+template <class Aw>
+concept EndsItsFrame = requires { typename std::remove_cvref_t<Aw>::ends_its_frame; };
+
+template <class A>
+using Hosted = std::conditional_t<EndsItsFrame<Adopted<A>>, Adopted<A>, CheckedAwaiter<Adopted<A>>>;
+template <class A>
+Hosted<A> host(A&& awaitable) {
+  if constexpr (EndsItsFrame<Adopted<A>>) {
+    return adopt(std::forward<A>(awaitable));
+  } else {
+    return Hosted<A>(std::in_place,
+                     [&]() -> Adopted<A> { return adopt(std::forward<A>(awaitable)); });
+  }
+}
+#else
+template <class A>
+using Hosted = Adopted<A>;
+template <class A>
+Hosted<A> host(A&& awaitable) {
+  return adopt(std::forward<A>(awaitable));
+}
+#endif
 
 }  // namespace weft::inline v0::detail

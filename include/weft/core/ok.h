@@ -32,6 +32,7 @@ class OkAwaiter final : private BranchOwner {
 
  public:
   using native_awaiter = void;
+  using ends_its_frame = void;
   OkAwaiter(A&& awaitable, Promise& promise)
       : branch_(std::forward<A>(awaitable)), promise_(promise) {}
 

@@ -53,8 +53,10 @@ class [[nodiscard]] PromiseChildLease {
   template <class>
   friend class Task;
   explicit PromiseChildLease(Scope& scope) noexcept : scope_(&scope) {}
-  // The count goes to the child.
-  Scope& consume();
+  // UsageError if it is empty. Asked before anything is taken from a Task, so that nothing leaks.
+  const PromiseChildLease& require() const;
+  // The count goes to the child. Requires: not empty.
+  Scope& consume() noexcept { return *std::exchange(scope_, nullptr); }
 
   Scope* scope_ = nullptr;
 };
@@ -295,12 +297,14 @@ StartedTask<T> Task<T>::start_immediate_in_current_scope() && {
 }
 template <class T>
 StartedTask<T> Task<T>::start_with_parent_scope(PromiseChildLease lease) && {
+  lease.require();
   detail::Frame* first = release_for_await();
   return StartedTask<T>(CancellationRuntime::start_leased(*first, lease.consume(), true));
 }
 template <class T>
 StartedTask<T> Task<T>::start_immediate_with_parent_scope(PromiseChildLease lease) && {
   static_cast<void>(Executor::current("start_immediate_with_parent_scope()"));
+  lease.require();
   detail::Frame* first = release_for_await();
   return StartedTask<T>(CancellationRuntime::start_leased_now(*first, lease.consume()));
 }

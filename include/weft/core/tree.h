@@ -45,6 +45,8 @@ class TaskTreeCollector {
   }
   // A task: its frames, what the innermost awaits, and its children.
   void task(detail::Strand& strand);
+  // An awaiter that does not describe itself.
+  void type(const std::type_info& info);
   // The members of a scope that is no frame.
   void children(const Scope& scope);
 
@@ -54,11 +56,14 @@ class TaskTreeCollector {
   void enter() noexcept { ++depth_; }
   void leave() noexcept { --depth_; }
   void line(std::string_view what, const std::source_location* where = nullptr);
-  void type(const std::type_info& info);
 
   std::string text_;
   int depth_ = 0;
 };
+
+namespace detail {
+[[nodiscard]] std::string type_name(const std::type_info& info);
+}
 
 // The tree below a scope. Home loop only.
 [[nodiscard]] std::string task_tree(const Scope& scope);
