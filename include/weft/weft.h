@@ -9,6 +9,7 @@
 #include "weft/core/concepts.h"
 #include "weft/core/errors.h"
 #include "weft/core/event_loop.h"
+#include "weft/core/expected_nursery.h"
 #include "weft/core/forwarded_awaiter.h"
 #include "weft/core/make_awaitable.h"
 #include "weft/core/nursery.h"

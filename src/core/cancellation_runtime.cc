@@ -92,6 +92,7 @@ Strand& CancellationRuntime::begin(Frame& first, Word word, HomeIndex home,
   word |= how.with_handle ? (CancellationState::HANDLE | 2) : 1;
   if (how.cancelled) word |= CancellationState::CANCELLED | CancellationState::KICKED;
   auto* strand = new (first.strand_bytes()) Strand(word, home, &first);
+  strand->kick.next = 0;
   if (how.cancelled) strand->reason.store(how.cancelled, detail::relaxed);
   if (how.waiter) strand->waiter.reset(how.waiter);
   first.attach_first(*strand);
@@ -649,7 +650,21 @@ Adapter* CancellationRuntime::parked_on(Strand& strand) noexcept {
   return phase == Phase::parked || phase == Phase::cancelling ? strand.wait : nullptr;
 }
 
-void CancellationRuntime::open_nursery(Scope& scope) noexcept { scope.flags_ |= Scope::kIsNursery; }
+void CancellationRuntime::mark_nursery(Scope& scope) noexcept { scope.flags_ |= Scope::kIsNursery; }
+
+void CancellationRuntime::move_child(Strand& child, Scope& to) noexcept {
+  Scope& from = *child.parent_link.parent();
+  from.topology_.remove(child.parent_link);
+  detail::nursery_child_left(from, OutcomeKind::value);
+  adopt(child, to);
+  if (to.is_effectively_cancelled()) cancel(child, strand_of(to).why());
+  scope_progress(from, here());
+}
+
+void CancellationRuntime::drop_lease_at_home(Scope& scope) noexcept {
+  scope.leases_.drop_at_home();
+  scope_progress(scope, here());
+}
 
 bool CancellationRuntime::try_close_nursery(Scope& scope) noexcept {
   if (scope.topology_.has_children() || scope.leases_.wait()) return false;

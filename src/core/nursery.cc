@@ -2,11 +2,12 @@
 #include "weft/core/nursery.h"
 
 #include "weft/base/assert.h"
+#include "weft/core/primitives.h"
 
 namespace weft::inline v0 {
 
 Nursery::Nursery() noexcept : strand_(CancellationState::HOMED | 1, 0, nullptr) {
-  CancellationRuntime::open_nursery(*this);
+  CancellationRuntime::mark_nursery(*this);
   strand_.parent_link.scope = reinterpret_cast<std::uintptr_t>(static_cast<Scope*>(this));
 }
 
@@ -18,6 +19,22 @@ Nursery::~Nursery() {
 void Nursery::open(detail::Continuation waiter) {
   strand_.home.store(Executor::current("with_nursery()").home(), detail::relaxed);
   waiter_ = waiter;
+}
+
+Task<void> open_nursery(Nursery*& nursery, TaskStarted<void> started) {
+  struct Reset {
+    explicit Reset(Nursery*& pointer) noexcept : pointer(pointer) {}
+    ~Reset() { pointer = nullptr; }
+    Nursery*& pointer;
+  };
+  Reset reset(nursery);
+  auto body = [&](Nursery& opened) -> Task<NurseryEnd> {
+    nursery = &opened;
+    started();
+    co_await suspend_forever();
+    co_return join;
+  };
+  co_await with_nursery(body);
 }
 
 namespace detail {
@@ -45,6 +62,7 @@ void nursery_progress(Scope& scope) noexcept {
   if (nursery.completed_ || !CancellationRuntime::try_close_nursery(scope)) return;
   CancellationRuntime::cleanup_nodes(scope);
   nursery.completed_ = true;
+  if (nursery.on_settled_) nursery.on_settled_(nursery);
   nursery.waiter_.wake();
 }
 

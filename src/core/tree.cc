@@ -3,6 +3,8 @@
 
 #include <cxxabi.h>
 
+#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <memory>
 
@@ -23,6 +25,21 @@ std::string place(const std::source_location& where) {
   if (auto slash = file.rfind('/'); slash != std::string_view::npos) file.remove_prefix(slash + 1);
   return std::string(where.function_name()) + " at " + std::string(file) + ":" +
          std::to_string(where.line());
+}
+
+// " [cancelled: why, for 1.5 ms]"
+std::string cancel_note(Strand& strand, Executor& executor) {
+  std::string note = std::string(" [cancelled: ") + strand.why().what;
+  if (strand.state.load() & CancellationState::KICKED) {
+    auto since = static_cast<std::int64_t>(strand.kick.next);  // stamped by the kick
+    if (since != 0) {
+      char text[32];
+      std::snprintf(text, sizeof text, ", for %.3f ms",
+                    static_cast<double>(executor.now_ns() - since) / 1e6);
+      note += text;
+    }
+  }
+  return note + "]";
 }
 
 }  // namespace
@@ -77,8 +94,7 @@ void TaskTreeCollector::task(Strand& strand) {
     } else {
       std::string what = std::string("task ") + CancellationRuntime::phase_name(frame);
       if (&strand == detail::thread_state().running) what += " <you are here>";
-      if (strand.state.is_cancelled())
-        what += std::string(" [cancelled: ") + strand.why().what + "]";
+      if (strand.state.is_cancelled()) what += cancel_note(strand, *executor);
       detail::Adapter* wait = CancellationRuntime::parked_on(strand);
       line(what, wait ? &wait->where() : nullptr);
       if (wait) {

@@ -105,7 +105,11 @@ struct CancellationRuntime {
   static detail::Adapter* parked_on(detail::Strand& strand) noexcept;
   static const detail::Topology& topology(const Scope& scope) noexcept { return scope.topology_; }
 
-  static void open_nursery(Scope& scope) noexcept;
+  static void mark_nursery(Scope& scope) noexcept;
+  // Makes a child of one nursery a child of another of the same loop.
+  static void move_child(detail::Strand& child, Scope& to) noexcept;
+  // A lease taken and dropped on the home loop.
+  static void drop_lease_at_home(Scope& scope) noexcept;
   // The nursery's last child or lease is gone, and no kick is under way.
   static bool try_close_nursery(Scope& scope) noexcept;
 

@@ -50,10 +50,10 @@ class Frame : public Scope {
     return reinterpret_cast<std::byte*>(this) - (kPromiseOffset + std::ptrdiff_t{sizeof(Strand)});
   }
 
-  // The coroutine ends, and there is nothing to join: the common case, which must stay a few
-  // instructions.
+  // The coroutine ends, and there is nothing to join, nor an error of a child that ended before
+  // (L14): the common case, which must stay a few instructions.
   [[nodiscard]] bool nothing_to_join() const noexcept {
-    return topology_.empty() && leases_.settled();
+    return topology_.empty() && leases_.settled() && !(flags_ & (kHasErrors | kErrorsLost));
   }
   void mark_done() noexcept { phase_ = Phase::done; }
 

@@ -25,6 +25,8 @@
 #include <concepts>
 #include <cstddef>
 #include <functional>
+#include <optional>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -46,11 +48,17 @@ Task<void> run_callable(Fn fn, Args... args) {
   co_await std::invoke(fn, std::move(args)...);
 }
 
+template <class T>
+class StartAwaiterBase;
+
 template <class Fn, class... Args>
 concept ReturnsAwaitable =
     std::invocable<Fn, Args...> && Awaitable<std::invoke_result_t<Fn, Args...>>;
 
 }  // namespace detail
+
+template <class T = void>
+class TaskStarted;
 
 class Nursery : public Scope {
  public:
@@ -67,6 +75,15 @@ class Nursery : public Scope {
         std::forward<Fn>(fn), std::forward<Args>(args)...));
   }
 
+  // A child that says when it is ready: its last parameter is a TaskStarted<T>. Await the result: it
+  // is what the child reported. Until then the child belongs to the awaiting task, and is cancelled
+  // with it; from then on it belongs to the nursery. If it ends without a report, its error is
+  // rethrown here, or UsageError says so.
+  //     int port = co_await n.start<int>(serve, address);   // Task<> serve(Address, TaskStarted<int>)
+  template <class T, class Fn, class... Args>
+    requires std::invocable<std::decay_t<Fn>&, std::decay_t<Args>..., TaskStarted<T>>
+  [[nodiscard]] auto start(Fn&& fn, Args&&... args);
+
   // Children that have not ended, the body included.
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   // Cancels this nursery; may travel to other threads. Counts as a lease: the nursery stays open
@@ -82,6 +99,8 @@ class Nursery : public Scope {
   [[nodiscard]] bool any_cancelled() const noexcept { return any_cancelled_; }
 
  private:
+  template <class>
+  friend class detail::StartAwaiterBase;
   friend detail::Strand& detail::nursery_strand(const Scope&) noexcept;
   friend void detail::nursery_progress(Scope&) noexcept;
   friend void detail::nursery_child_added(Scope&) noexcept;
@@ -89,6 +108,7 @@ class Nursery : public Scope {
 
   detail::Strand strand_;
   detail::Continuation waiter_;
+  void (*on_settled_)(Nursery&) noexcept = nullptr;  // before the waiter is woken
   std::size_t size_ = 0;
   bool any_cancelled_ = false;  // a child ended as cancelled
   bool completed_ = false;
@@ -163,6 +183,102 @@ class NurseryAwaitable {
   Fn body_;
 };
 
+template <class T>
+class StartAwaiterBase : private Nursery {
+ public:
+  using native_awaiter = void;
+
+  static constexpr bool await_ready() noexcept { return false; }
+  std::false_type await_early_cancel() noexcept {
+    early_ = &ambient_cancel_reason();
+    return {};
+  }
+  bool await_cancel(Continuation) noexcept {
+    asked_ = true;
+    CancellationRuntime::cancel(strand(), early_ ? *early_ : ambient_cancel_reason());
+    return false;
+  }
+  [[nodiscard]] bool await_must_resume() const noexcept {
+    return reported_ || !asked_ || CancellationRuntime::has_errors(*this) || !any_cancelled();
+  }
+  T await_resume() {
+    if (reported_) return give<T>(*reported_);
+    if (auto error = CancellationRuntime::take_errors(*this, nullptr))
+      std::rethrow_exception(error);
+    throw_usage_error("a child given a TaskStarted ended without calling it");
+  }
+  void await_introspect(auto& tree) noexcept {
+    tree.node("start");
+    tree.children(*this);
+  }
+
+ protected:
+  explicit StartAwaiterBase(Nursery& target) noexcept : target_(target) {}
+  ~StartAwaiterBase() = default;
+
+  void begin(Continuation waiter, Task<void> child) {
+    CancellationRuntime::require_home(target_, "Nursery::start()");
+    open(waiter);
+    if (early_) await_cancel(waiter);
+    CancellationRuntime::add_lease(target_);  // the nursery waits for a start under way
+    child_ = &CancellationRuntime::start_here(*child.release_for_await(), this, {});
+    on_settled_ = [](Nursery& self) noexcept {
+      CancellationRuntime::drop_lease_at_home(static_cast<StartAwaiterBase&>(self).target_);
+    };
+  }
+
+ private:
+  friend class TaskStarted<T>;
+
+  template <class... Value>
+  void report(Value&&... value) {
+    if (reported_) throw_usage_error("a TaskStarted is called once");
+    reported_.emplace(std::forward<Value>(value)...);
+    CancellationRuntime::move_child(*child_, target_);
+  }
+
+  Nursery& target_;
+  Strand* child_ = nullptr;
+  std::optional<Kept<T>> reported_;
+  const CancelReason* early_ = nullptr;
+  bool asked_ = false;
+};
+
+template <class T, class Fn, class... Args>
+class StartAwaiter final : public StartAwaiterBase<T> {
+ public:
+  StartAwaiter(Nursery& target, Fn&& fn, std::tuple<Args...>&& args)
+      : StartAwaiterBase<T>(target), fn_(std::move(fn)), args_(std::move(args)) {}
+
+  void await_suspend(Continuation waiter) {
+    this->begin(waiter, std::apply(
+                            [&](Args&... each) {
+                              return run_callable<Fn, Args..., TaskStarted<T>>(
+                                  std::move(fn_), std::move(each)..., TaskStarted<T>(*this));
+                            },
+                            args_));
+  }
+
+ private:
+  Fn fn_;
+  std::tuple<Args...> args_;
+};
+
+template <class T, class Fn, class... Args>
+class StartDescription {
+ public:
+  StartDescription(Nursery& target, Fn fn, Args... args)
+      : target_(target), fn_(std::move(fn)), args_(std::move(args)...) {}
+  StartAwaiter<T, Fn, Args...> operator co_await() && {
+    return StartAwaiter<T, Fn, Args...>(target_, std::move(fn_), std::move(args_));
+  }
+
+ private:
+  Nursery& target_;
+  Fn fn_;
+  std::tuple<Args...> args_;
+};
+
 }  // namespace detail
 
 // Requires: body is called with a Nursery& and returns Task<NurseryEnd>. It is kept alive until all
@@ -172,5 +288,43 @@ template <class Fn>
 [[nodiscard]] auto with_nursery(Fn&& body) {
   return detail::NurseryAwaitable<Fn>(std::forward<Fn>(body));
 }
+
+// What a child reports by when it is ready. Move-only; belongs to the child's task.
+template <class T>
+class TaskStarted {
+ public:
+  TaskStarted(TaskStarted&& other) noexcept : starter_(std::exchange(other.starter_, nullptr)) {}
+  TaskStarted& operator=(TaskStarted&& other) noexcept {
+    std::swap(starter_, other.starter_);
+    return *this;
+  }
+
+  // Once, on the child's home loop. The starter goes on with the value.
+  template <class... Value>
+    requires(std::is_void_v<T> ? sizeof...(Value) == 0 : sizeof...(Value) == 1)
+  void operator()(Value&&... value) {
+    if (!starter_) detail::throw_usage_error("a TaskStarted is called once");
+    std::exchange(starter_, nullptr)->report(std::forward<Value>(value)...);
+  }
+
+ private:
+  template <class, class, class...>
+  friend class detail::StartAwaiter;
+  explicit TaskStarted(detail::StartAwaiterBase<T>& starter) noexcept : starter_(&starter) {}
+
+  detail::StartAwaiterBase<T>* starter_;
+};
+
+template <class T, class Fn, class... Args>
+  requires std::invocable<std::decay_t<Fn>&, std::decay_t<Args>..., TaskStarted<T>>
+auto Nursery::start(Fn&& fn, Args&&... args) {
+  return detail::StartDescription<T, std::decay_t<Fn>, std::decay_t<Args>...>(
+      *this, std::forward<Fn>(fn), std::forward<Args>(args)...);
+}
+
+// For objects that own a nursery: opens one, points `nursery` to it, reports, and keeps it open until
+// cancelled. `nursery` is null again when every child has ended.
+//     co_await outer.start<void>(open_nursery, std::ref(nursery_));
+Task<void> open_nursery(Nursery*& nursery, TaskStarted<void> started);
 
 }  // namespace weft::inline v0

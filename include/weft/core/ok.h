@@ -45,11 +45,14 @@ class OkAwaiter final : private BranchOwner {
   bool await_suspend(Continuation waiter) {
     waiter_ = waiter;
     if (!branch_.start(*this, cancelled_)) return true;
-    if (!branch_.has_result() || !ends_here()) return false;
+    if (!branch_.has_result()) return gives_up();
+    if (!ends_here()) return false;
     CancellationRuntime::set_exiting(promise_);
     return true;
   }
   bool await_cancel(Continuation) noexcept {
+    if (gave_up_) return true;
+    cancelled_ = true;
     if (!branch_.cancel()) return false;
     if (!branch_.has_result()) return true;
     over(branch_);
@@ -76,10 +79,15 @@ class OkAwaiter final : private BranchOwner {
       return false;
     }
   }
+  // x ended cancelled, and nobody here had asked. Returns: true if the waiter goes the same way.
+  bool gives_up() noexcept {
+    if (cancelled_ || !branch_.unasked()) return false;
+    gave_up_ = true;
+    return waiter_.cancel_with(*branch_.unasked());
+  }
   void over(BranchBase&) noexcept override {
     if (!branch_.has_result()) {
-      if (!cancelled_ && branch_.unasked() && waiter_.cancel_with(*branch_.unasked())) return;
-      waiter_.wake();
+      if (!gives_up()) waiter_.wake();
     } else if (ends_here()) {
       CancellationRuntime::exit_when_ready(promise_);
     } else {
@@ -93,6 +101,7 @@ class OkAwaiter final : private BranchOwner {
   std::optional<Expected> result_;
   std::exception_ptr error_;
   bool cancelled_ = false;
+  bool gave_up_ = false;
 };
 
 template <class A, class Promise>

@@ -53,7 +53,7 @@ class ThenAwaiter final : private BranchOwner {
   }
   bool await_suspend(Continuation waiter) noexcept {
     waiter_ = waiter;
-    return !first_.start(*this, cancelled_) || !advance();
+    return !first_.start(*this, cancelled_) || !advance() || gives_up();
   }
   bool await_cancel(Continuation) noexcept {
     if (gave_up_) return true;
@@ -70,7 +70,7 @@ class ThenAwaiter final : private BranchOwner {
   }
   typename Branch<Next>::Result await_resume() {
     if (error_) std::rethrow_exception(error_);
-    if (!second_) throw TaskCancelled(first_.unasked() ? *first_.unasked() : reasons::requested);
+    if (!second_) throw TaskCancelled(unasked() ? *unasked() : reasons::requested);
     return second_->take();
   }
   void await_introspect(auto& tree) noexcept {
@@ -97,12 +97,16 @@ class ThenAwaiter final : private BranchOwner {
   }
   void over(BranchBase& branch) noexcept override {
     if (&branch == &first_ && !advance()) return;
-    const CancelReason* unasked = second_ ? second_->unasked() : first_.unasked();
-    if (!await_must_resume() && !cancelled_ && unasked) {
-      gave_up_ = true;
-      if (waiter_.cancel_with(*unasked)) return;
-    }
-    waiter_.wake();
+    if (!gives_up()) waiter_.wake();
+  }
+  [[nodiscard]] const CancelReason* unasked() const noexcept {
+    return second_ ? second_->unasked() : first_.unasked();
+  }
+  // A stage ended cancelled, and nobody here had asked. Returns: true if the waiter goes the same way.
+  bool gives_up() noexcept {
+    if (await_must_resume() || cancelled_ || !unasked()) return false;
+    gave_up_ = true;
+    return waiter_.cancel_with(*unasked());
   }
 
   Branch<A> first_;

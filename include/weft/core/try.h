@@ -114,7 +114,7 @@ class TryAwaiter final : private BranchOwner {
   }
   bool await_suspend(Continuation waiter) noexcept {
     waiter_ = waiter;
-    return !begin_body();
+    return !begin_body() || gives_up();
   }
   bool await_cancel(Continuation) noexcept {
     if (gave_up_) return true;
@@ -179,7 +179,10 @@ class TryAwaiter final : private BranchOwner {
       }
       return true;
     }
-    if (!ended.has_result()) return begin_cleanup();
+    if (!ended.has_result()) {
+      error_ = nullptr;  // a handler that was cancelled has the exception no more (L3)
+      return begin_cleanup();
+    }
     try {
       collect();
     } catch (...) {
@@ -244,12 +247,13 @@ class TryAwaiter final : private BranchOwner {
   }
 
   void over(BranchBase&) noexcept override {
-    if (!next()) return;
-    if (!await_must_resume() && !cancelled_ && unasked_) {
-      gave_up_ = true;
-      if (waiter_.cancel_with(*unasked_)) return;
-    }
-    waiter_.wake();
+    if (next() && !gives_up()) waiter_.wake();
+  }
+  // A part ended cancelled, and nobody here had asked. Returns: true if the waiter goes the same way.
+  bool gives_up() noexcept {
+    if (await_must_resume() || cancelled_ || !unasked_) return false;
+    gave_up_ = true;
+    return waiter_.cancel_with(*unasked_);
   }
 
   B body_;

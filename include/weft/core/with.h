@@ -28,6 +28,9 @@ class WithAwaiter final
   using Base::Base;
   Result await_resume() {
     this->check_errors();
+    if constexpr (!std::is_void_v<E>) {
+      if (this->first_failed() == 0) return std::unexpected(PackLeaf<0, B, E>::slot.failure());
+    }
     return PackLeaf<1, W, E>::slot.result();
   }
 };

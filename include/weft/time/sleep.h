@@ -71,9 +71,11 @@ class SleepAwaiter {
   static constexpr bool await_ready() noexcept { return false; }
   void await_suspend(Continuation waiter) { alarm_.arm(deadline_, waiter); }
   static constexpr void await_resume() noexcept {}
-  bool await_cancel(Continuation) noexcept { return alarm_.disarm(); }
-  // It had fired: the sleep is over, and there is nothing in it to lose.
-  static constexpr std::false_type await_must_resume() noexcept { return {}; }
+  // A waiter that waits still has an alarm that has not fired.
+  std::true_type await_cancel(Continuation) noexcept {
+    alarm_.disarm();
+    return {};
+  }
   static void await_introspect(auto& tree) noexcept { tree.node("sleep"); }
 
  private:
