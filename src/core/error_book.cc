@@ -86,8 +86,8 @@ void report_unread_error(const std::exception_ptr& error) noexcept {
 void throw_off_home(const char* what) {
   throw UsageError(
       std::string(what) +
-      " was called away from the scope's home loop: hold a PromiseChildLease, a StartedTask or a "
-      "CancelHandle there instead");
+      " was called away from the scope's home loop, or after the scope had ended: hold a "
+      "PromiseChildLease, a StartedTask or a CancelHandle there instead");
 }
 
 }  // namespace detail

@@ -47,12 +47,12 @@ std::int64_t ForeignExecutor::now_ns() const {
 void ForeignExecutor::drive(RootWaiter& root) {
   root_ = &root;
   drain();
-  if (!root.done) run_loop();
-  if (root.done) return;
+  if (!over()) run_loop();
+  if (over()) return;
   // Someone else stopped the loop. The task is told, and must end with what can run now.
   CancellationRuntime::cancel(*root.strand, reasons::loop_stopped);
   drain();
-  if (!root.done) abandon(root, "the event loop was stopped while tasks wait for it");
+  if (!over()) abandon(root, "the event loop was stopped while tasks wait for it");
   throw_usage_error("the event loop was stopped before the task of run() had ended");
 }
 
@@ -70,7 +70,7 @@ void ForeignExecutor::drain() {
   draining_ = true;
   for (;;) {
     bool more = turn();
-    if (root_->done) break;
+    if (over()) break;
     if (more) {
       // Let the loop's own work come between, if it can call back.
       auto* context = new std::shared_ptr<Link>(link_);
@@ -81,8 +81,11 @@ void ForeignExecutor::drain() {
     }
   }
   draining_ = false;
-  if (root_->done) stop_loop();
+  if (over()) stop_loop();
 }
+
+// L12: not before its last strand is gone, husks that wait for a kick under way included.
+bool ForeignExecutor::over() const noexcept { return root_->done && strand_count() == 0; }
 
 void ForeignExecutor::drain_called(void* context) {
   std::unique_ptr<std::shared_ptr<Link>> link(static_cast<std::shared_ptr<Link>*>(context));

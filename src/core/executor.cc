@@ -137,13 +137,20 @@ PostChain Executor::take_ready() noexcept {
 }
 
 void Executor::run_captured(PostChain& outer) {
-  while (!ready_.empty() || !kicks_.empty()) {
+  for (take_inbox(); !ready_.empty() || !kicks_.empty(); take_inbox()) {
     run_kicks();
     if (!ready_.empty()) run_entry(pop_ready());
   }
-  while (!outer.empty()) {
-    ready_.push(outer.pop());
-    ++ready_count_;
+  put_back(outer);
+}
+
+void Executor::put_back(PostChain& outer) noexcept {
+  PostChain later = take_ready();
+  for (PostChain* chain : {&outer, &later}) {
+    while (!chain->empty()) {
+      ready_.push(chain->pop());
+      ++ready_count_;
+    }
   }
 }
 

@@ -63,6 +63,8 @@ void nursery_progress(Scope& scope) noexcept {
   CancellationRuntime::cleanup_nodes(scope);
   nursery.completed_ = true;
   if (nursery.on_settled_) nursery.on_settled_(nursery);
+  // From here on its members refuse (require_home): its caller may be gone before they are done.
+  nursery.strand_.home.store(0, detail::relaxed);
   nursery.waiter_.wake();
 }
 

@@ -42,7 +42,9 @@ void Interval::adjust(Duration period) {
 void Interval::stop() noexcept {
   stopped_ = true;
   // If the alarm has fired already, the waiter is on its way and will see stopped_.
-  if (waiting_ && waiting_->alarm_.disarm()) std::exchange(waiting_, nullptr)->waiter_.wake();
+  if (!waiting_ || !waiting_->alarm_.disarm()) return;
+  waiting_->stopped_ = true;  // whatever restart() does before the waiter runs
+  std::exchange(waiting_, nullptr)->waiter_.wake();
 }
 
 void Interval::rearm() {
@@ -81,7 +83,7 @@ void Interval::Tick::await_suspend(detail::Continuation waiter) {
 
 bool Interval::Tick::await_resume() noexcept {
   if (interval_.waiting_ == this) interval_.waiting_ = nullptr;
-  if (interval_.stopped_) return false;
+  if (stopped_ || interval_.stopped_) return false;
   if (round_ == interval_.round_) interval_.hand_out();  // I3
   return true;
 }

@@ -96,6 +96,7 @@ class ForeignExecutor : public Loop {
   void woken() noexcept;
   // Runs what can run now.
   void drain();
+  [[nodiscard]] bool over() const noexcept;
   static void drain_called(void* context);
   static void timer_called(void* context);
 

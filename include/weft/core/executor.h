@@ -56,11 +56,18 @@ class Executor {
   [[nodiscard]] bool is_current() const noexcept { return current_or_null() == this; }
 
   // Runs fn and, before it returns, everything that fn made ready: also in the middle of another
-  // task's step. Seed 002's way out, and one of the two stated exceptions to L2.
+  // task's step. Seed 002's way out, and one of the two stated exceptions to L2. If fn throws, that
+  // waits for its turn like anything else.
   template <class Fn>
   void capture(Fn&& fn) {
+    take_inbox();  // what was sent before is not fn's
     detail::PostChain outer = take_ready();
-    fn();
+    try {
+      fn();
+    } catch (...) {
+      put_back(outer);
+      throw;
+    }
     run_captured(outer);
   }
 
@@ -100,6 +107,8 @@ class Executor {
   detail::PostEntry pop_ready() noexcept;
   detail::PostChain take_ready() noexcept;
   void run_captured(detail::PostChain& outer);
+  // Ahead of what is ready now.
+  void put_back(detail::PostChain& outer) noexcept;
 
   detail::PostChain ready_;
   detail::PostChain kicks_;

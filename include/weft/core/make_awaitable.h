@@ -5,6 +5,7 @@
 // Most awaiters must stay where they are once they wait, because somebody will call them back at
 // that address; combinators need something to move around first. The description keeps the
 // arguments and builds the awaiter in place when it is awaited.
+#include <functional>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -13,10 +14,10 @@
 
 namespace weft::inline v0 {
 
-template <Awaiter Aw, class... Args>
+template <class Aw, class... Args>
 class AwaiterDescription {
  public:
-  explicit AwaiterDescription(Args&&... args) : args_(std::move(args)...) {}
+  explicit AwaiterDescription(Args&&... args) : args_(std::forward<Args>(args)...) {}
   Aw operator co_await() && {
     return std::apply([](auto&&... each) { return Aw(std::forward<decltype(each)>(each)...); },
                       std::move(args_));

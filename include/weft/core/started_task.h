@@ -204,7 +204,7 @@ class [[nodiscard("a dropped handle cancels its task; detach() lets it run")]] S
 
   auto operator co_await() && { return Join(std::move(*this)); }
   // The handle must outlive the wait.
-  [[nodiscard]] auto outcome() & { return OutcomeOf(require()); }
+  [[nodiscard]] auto outcome() & { return OutcomeWait(require()); }
 
  private:
   template <class>
@@ -265,6 +265,16 @@ class [[nodiscard("a dropped handle cancels its task; detach() lets it run")]] S
         return Outcome<T>::value(std::move(detail::TaskBlock<T>::value_of(*strand_)));
       }
     }
+  };
+
+  // A description, so that combinators can take it: the awaiter itself does not move.
+  class OutcomeWait {
+   public:
+    explicit OutcomeWait(detail::Strand& strand) noexcept : strand_(&strand) {}
+    OutcomeOf operator co_await() const noexcept { return OutcomeOf(*strand_); }
+
+   private:
+    detail::Strand* strand_;
   };
 
   detail::Strand* strand_ = nullptr;

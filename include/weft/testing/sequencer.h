@@ -17,10 +17,12 @@
 //   Q1  next_ is the first step that has not been passed.
 //   Q2  a waiter is listed from its await_suspend() until the step before it is passed or it is
 //       cancelled; whoever takes it off the list owes the one post (L6).
+#include <functional>
 #include <mutex>
 
 #include "weft/core/continuation.h"
 #include "weft/core/executor.h"
+#include "weft/core/make_awaitable.h"
 
 namespace weft::inline v0::testing {
 
@@ -32,7 +34,7 @@ class Sequencer {
   ~Sequencer();
 
   class Step;
-  [[nodiscard]] Step step(unsigned number) noexcept;
+  [[nodiscard]] AwaiterDescription<Step, Sequencer&, unsigned> step(unsigned number) noexcept;
   // The last step that was passed; 0: none.
   [[nodiscard]] unsigned passed() const;
 
@@ -72,6 +74,9 @@ class Sequencer::Step : private Runnable {
   Step* next_waiting_ = nullptr;
 };
 
-inline Sequencer::Step Sequencer::step(unsigned number) noexcept { return Step(*this, number); }
+inline AwaiterDescription<Sequencer::Step, Sequencer&, unsigned> Sequencer::step(
+    unsigned number) noexcept {
+  return make_awaitable<Step>(std::ref(*this), number);
+}
 
 }  // namespace weft::inline v0::testing

@@ -20,8 +20,10 @@
 //       towards the new round.
 #include <chrono>
 #include <cstdint>
+#include <functional>
 
 #include "weft/core/continuation.h"
+#include "weft/core/make_awaitable.h"
 #include "weft/time/sleep.h"
 
 namespace weft::inline v0 {
@@ -46,7 +48,7 @@ class Interval {
   class Tick;
   // Waits for the next tick. Returns: true; false if stopped. The first one is due a period after the
   // first tick() or restart().
-  [[nodiscard]] Tick tick() noexcept;
+  [[nodiscard]] AwaiterDescription<Tick, Interval&> tick() noexcept;
 
   // Begins anew: the next tick is due `period` from now.
   void restart(Duration period);
@@ -94,8 +96,11 @@ class Interval::Tick {
   detail::Alarm alarm_;
   detail::Continuation waiter_;
   std::uint32_t round_ = 0;  // what the alarm was armed for
+  bool stopped_ = false;     // stop() woke it
 };
 
-inline Interval::Tick Interval::tick() noexcept { return Tick(*this); }
+inline AwaiterDescription<Interval::Tick, Interval&> Interval::tick() noexcept {
+  return make_awaitable<Tick>(std::ref(*this));
+}
 
 }  // namespace weft::inline v0
