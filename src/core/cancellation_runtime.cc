@@ -103,6 +103,10 @@ Strand& CancellationRuntime::begin(Frame& first, Word word, HomeIndex home,
 
 void CancellationRuntime::adopt(Strand& child, Scope& parent) noexcept {
   child.parent_link.scope = reinterpret_cast<std::uintptr_t>(&parent);
+  list_child(child, parent);
+}
+
+void CancellationRuntime::list_child(Strand& child, Scope& parent) noexcept {
   parent.topology_.add_child(child.parent_link);
   if (parent.flags_ & Scope::kIsNursery) detail::nursery_child_added(parent);
 }
@@ -169,7 +173,7 @@ void CancellationRuntime::child_link_arrived(ParentLink& link) noexcept {
   Strand& child = Strand::from_parent_link(link);
   Scope& parent = *link.parent();
   bool start = link.prev == kStartOnArrival;
-  adopt(child, parent);
+  list_child(child, parent);  // link.scope stays as it was sent: a child that lives elsewhere reads it
   parent.leases_.drop_at_home();  // the lease has become a listed child
   if (start) {
     Executor& loop = here();

@@ -28,10 +28,6 @@ ForeignExecutor::ForeignExecutor(EventLoopID id) : id_(id), outer_(t_innermost) 
   }
   link_ = std::make_shared<Link>(Link{this});
   t_innermost = this;
-  LoopPort& mine = port();
-  std::lock_guard lock(mine.mutex);
-  mine.wake_context = this;
-  mine.wake = [](void* self) noexcept { static_cast<ForeignExecutor*>(self)->woken(); };
 }
 
 ForeignExecutor::~ForeignExecutor() {
@@ -44,7 +40,28 @@ std::int64_t ForeignExecutor::now_ns() const {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
 }
 
+// Has posters wake the loop while it runs, and not a moment longer: a poster that is late must find
+// nothing to call, because what it would call is about to be destroyed (P2).
+class ForeignExecutor::WakeHook {
+ public:
+  explicit WakeHook(ForeignExecutor& executor) : port_(executor.port()) {
+    set(&executor, [](void* self) noexcept { static_cast<ForeignExecutor*>(self)->woken(); });
+  }
+  WakeHook(const WakeHook&) = delete;
+  WakeHook& operator=(const WakeHook&) = delete;
+  ~WakeHook() { set(nullptr, nullptr); }
+
+ private:
+  void set(void* context, void (*wake)(void*) noexcept) {
+    std::lock_guard lock(port_.mutex);
+    port_.wake_context = context;
+    port_.wake = wake;
+  }
+  LoopPort& port_;
+};
+
 void ForeignExecutor::drive(RootWaiter& root) {
+  WakeHook hook(*this);
   root_ = &root;
   drain();
   if (!over()) run_loop();

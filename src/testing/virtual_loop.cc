@@ -42,6 +42,8 @@ bool VirtualLoop::step_all(World& world) {
     bool more = loop.turn();
     busy = busy || more || loop.entries_run() != before;
   }
+  // What was sent to a loop that had its turn already, a kick handed on for instance.
+  for (VirtualLoop* loop : world.loops) busy = busy || loop->port().inbox.has_entries();
   return busy;
 }
 

@@ -14,6 +14,10 @@ Interval::Duration positive(Interval::Duration period) {
   }
   return period;
 }
+// A time too far away to be written is the last one.
+TimePoint plus(TimePoint from, Interval::Duration by) {
+  return by > TimePoint::max() - from ? TimePoint::max() : from + by;
+}
 }  // namespace
 
 Interval::Interval(Duration period, MissedTicks missed)
@@ -28,14 +32,14 @@ void Interval::restart(Duration period) {
   stopped_ = false;
   started_ = true;
   last_ = now();
-  due_ = last_ + period_;
+  due_ = plus(last_, period_);
   rearm();
 }
 
 void Interval::adjust(Duration period) {
   period_ = positive(period);
   if (!started_ || stopped_) return;
-  due_ = last_ + period_;
+  due_ = plus(last_, period_);
   rearm();
 }
 
@@ -56,13 +60,13 @@ void Interval::rearm() {
 
 void Interval::hand_out() noexcept {
   last_ = due_;
-  due_ += period_;
+  due_ = plus(due_, period_);
   if (missed_ == MissedTicks::burst) return;
   TimePoint here = now();
   if (due_ > here) return;
   if (missed_ == MissedTicks::delay) {
     last_ = here;
-    due_ = here + period_;
+    due_ = plus(here, period_);
   } else {
     auto behind = (here - due_) / period_ + 1;
     due_ += behind * period_;

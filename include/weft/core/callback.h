@@ -14,8 +14,10 @@
 // Result         one argument: itself; none: void; several: a tuple. For several signatures a
 //                std::variant of std::tuple, by index.
 // Cancellation   with a cancel function, a cancel point: after that function has returned no
-//                callback may be called any more, unless one was called inside it, and then its
-//                result is delivered. Without one the wait lasts until a callback comes (L4).
+//                callback may be called any more, unless one was called inside it (or meanwhile, on
+//                another thread), and then its result is delivered. A library that cannot promise
+//                that says so by a cancel function that returns bool: false, and the wait lasts until
+//                a callback comes. Without a cancel function it always does (L4).
 // Allocation     none; a callback is one pointer.
 #include <concepts>
 #include <cstddef>
@@ -102,7 +104,11 @@ class CallbackAwaiter final : private CallbackPost {
       return false;
     } else {
       if (was_called()) return false;
-      std::invoke(cancel_);
+      if constexpr (std::same_as<std::invoke_result_t<Cancel&>, bool>) {
+        if (!std::invoke(cancel_)) return false;
+      } else {
+        std::invoke(cancel_);
+      }
       return claim();  // false: a callback came first, and its result is on its way
     }
   }

@@ -118,6 +118,7 @@ struct CancellationRuntime {
                                const Start& how) noexcept;
   static detail::Strand& begin_here(detail::Frame& first, Scope* parent, const Start& how);
   static void adopt(detail::Strand& child, Scope& parent) noexcept;
+  static void list_child(detail::Strand& child, Scope& parent) noexcept;
   static void send_link(detail::Strand& child, Scope& parent,
                         detail::ParentLink* on_arrival) noexcept;
   static void send_kick(detail::Strand& strand) noexcept;

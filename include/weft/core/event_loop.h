@@ -89,6 +89,7 @@ class ForeignExecutor : public Loop {
   virtual bool call_at(std::int64_t when_ns, Callback fn, void* context) = 0;
 
  private:
+  class WakeHook;
   struct Link;       // from a callback under way to the executor, which may have gone
   struct TimerCall;  // the same for a timer
 

@@ -135,6 +135,11 @@ class Inbox {
     return head_.compare_exchange_strong(expected, kAsleep, relaxed, relaxed);
   }
 
+  // Returns: whether something was sent and not taken. A glance: relaxed, because take_all() looks.
+  [[nodiscard]] bool has_entries() const noexcept {
+    std::uintptr_t head = head_.load(relaxed);
+    return head != kEmpty && head != kAsleep && head != kClosed;
+  }
   // The loop. Returns: what was sent before the end.
   PostChain close() noexcept { return in_order(head_.exchange(kClosed, acquire)); }  // T
   // The next owner. relaxed: producers look at nothing but the word, and what wakes the owner has

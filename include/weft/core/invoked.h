@@ -68,10 +68,14 @@ consteval void check_callable() {
 #endif
 }
 
-// Awaitables by value (or by reference, if they are lvalues that can be awaited so), callables wrapped.
+// Awaitables by value (or by reference, if they are lvalues that cannot be copied and can be awaited
+// so), callables wrapped.
 template <class A>
-auto as_awaitable(A&& awaitable) {
-  if constexpr (Awaitable<std::decay_t<A>>) {
+decltype(auto) as_awaitable(A&& awaitable) {
+  if constexpr (std::is_lvalue_reference_v<A> && !std::copy_constructible<std::decay_t<A>> &&
+                Awaitable<A>) {
+    return static_cast<A>(awaitable);
+  } else if constexpr (Awaitable<std::decay_t<A>>) {
     return std::decay_t<A>(std::forward<A>(awaitable));
   } else {
     check_callable<A>();

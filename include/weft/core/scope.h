@@ -94,10 +94,23 @@ class Scope {
   static constexpr std::uint8_t kOwnsIgnore =
       32;  // the outermost frame of its strand that ignores cancellation
 
+  // Plain in all but name: the home loop alone writes it. Holders of leases read it elsewhere, for
+  // kIsNursery, which stands before there is a lease and never changes; hence relaxed.
+  class Flags {
+   public:
+    operator std::uint8_t() const noexcept { return bits_.load(detail::relaxed); }
+    void operator|=(std::uint8_t bits) noexcept { set(static_cast<std::uint8_t>(*this | bits)); }
+    void operator&=(std::uint8_t bits) noexcept { set(static_cast<std::uint8_t>(*this & bits)); }
+
+   private:
+    void set(std::uint8_t bits) noexcept { bits_.store(bits, detail::relaxed); }
+    detail::Atomic<std::uint8_t> bits_{0};
+  };
+
   detail::Topology topology_;
   detail::LeaseCount leases_;
   Phase phase_ = Phase::running;
-  std::uint8_t flags_ = 0;
+  Flags flags_;
   std::uint16_t ignore_depth_ = 0;
 };
 

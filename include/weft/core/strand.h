@@ -13,7 +13,8 @@
 //
 // Which thread may touch what:
 //   any thread with a reference   state, reason, home (read), waiter; kick: the one who owes it
-//   parent's home loop            parent_link, between the child's link and its unlink
+//   parent's home loop            parent_link, between the child's link and its unlink; but for
+//                                 `scope`, which both homes read and nobody writes meanwhile
 //   home loop                     everything else
 //
 // Invariants

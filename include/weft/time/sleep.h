@@ -44,6 +44,19 @@ std::chrono::nanoseconds saturated(std::chrono::duration<Rep, Period> duration) 
   return std::chrono::ceil<std::chrono::nanoseconds>(duration);
 }
 
+// A point in time, or so long after the start of the wait: an awaiter may be built long before.
+class When {
+ public:
+  explicit When(TimePoint deadline) noexcept : time_(deadline.time_since_epoch()) {}
+  explicit When(std::chrono::nanoseconds duration) noexcept : time_(duration), relative_(true) {}
+  // Requires: called when the wait starts.
+  [[nodiscard]] TimePoint deadline() const { return relative_ ? after(time_) : TimePoint(time_); }
+
+ private:
+  std::chrono::nanoseconds time_;
+  bool relative_ = false;
+};
+
 // A timer that wakes a continuation. Home loop only.
 class Alarm : private TimerNode {
  public:
@@ -66,10 +79,10 @@ class Alarm : private TimerNode {
 class SleepAwaiter {
  public:
   using native_awaiter = void;
-  explicit SleepAwaiter(TimePoint deadline) noexcept : deadline_(deadline) {}
+  explicit SleepAwaiter(When when) noexcept : when_(when) {}
 
   static constexpr bool await_ready() noexcept { return false; }
-  void await_suspend(Continuation waiter) { alarm_.arm(deadline_, waiter); }
+  void await_suspend(Continuation waiter) { alarm_.arm(when_.deadline(), waiter); }
   static constexpr void await_resume() noexcept {}
   // A waiter that waits still has an alarm that has not fired.
   std::true_type await_cancel(Continuation) noexcept {
@@ -79,35 +92,28 @@ class SleepAwaiter {
   static void await_introspect(auto& tree) noexcept { tree.node("sleep"); }
 
  private:
-  TimePoint deadline_;
+  When when_;
   Alarm alarm_;
 };
 
-class SleepUntil {
+class Sleep {
  public:
-  explicit SleepUntil(TimePoint deadline) noexcept : deadline_(deadline) {}
-  SleepAwaiter operator co_await() const noexcept { return SleepAwaiter(deadline_); }
+  explicit Sleep(When when) noexcept : when_(when) {}
+  SleepAwaiter operator co_await() const noexcept { return SleepAwaiter(when_); }
 
  private:
-  TimePoint deadline_;
-};
-
-// The deadline is counted from the start of the wait, not from the call.
-class SleepFor {
- public:
-  explicit SleepFor(std::chrono::nanoseconds duration) noexcept : duration_(duration) {}
-  SleepAwaiter operator co_await() const { return SleepAwaiter(after(duration_)); }
-
- private:
-  std::chrono::nanoseconds duration_;
+  When when_;
 };
 
 }  // namespace detail
 
+// Counted from the start of the wait, not from the call.
 template <class Rep, class Period>
 [[nodiscard]] auto sleep_for(std::chrono::duration<Rep, Period> duration) {
-  return detail::SleepFor(detail::saturated(duration));
+  return detail::Sleep(detail::When(detail::saturated(duration)));
 }
-[[nodiscard]] inline auto sleep_until(TimePoint deadline) { return detail::SleepUntil(deadline); }
+[[nodiscard]] inline auto sleep_until(TimePoint deadline) {
+  return detail::Sleep(detail::When(deadline));
+}
 
 }  // namespace weft::inline v0

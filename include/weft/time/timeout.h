@@ -34,8 +34,8 @@ class TimeoutAwaiter final : private BranchOwner, private Waker {
   using Result = std::expected<
       std::conditional_t<std::is_reference_v<Inner>, std::add_pointer_t<Inner>, Inner>, TimedOut>;
 
-  TimeoutAwaiter(TimePoint deadline, A&& awaitable)
-      : branch_(std::forward<A>(awaitable)), deadline_(deadline) {}
+  TimeoutAwaiter(When when, A&& awaitable)
+      : branch_(std::forward<A>(awaitable)), when_(when) {}
 
   static constexpr bool await_ready() noexcept { return false; }
   std::conditional_t<kBranchSkippable<A>, std::true_type, std::false_type>
@@ -45,7 +45,7 @@ class TimeoutAwaiter final : private BranchOwner, private Waker {
   }
   bool await_suspend(Continuation waiter) {
     waiter_ = waiter;
-    if (!cancelled_) alarm_.arm(deadline_, Continuation(static_cast<Waker&>(*this)));
+    if (!cancelled_) alarm_.arm(when_.deadline(), Continuation(static_cast<Waker&>(*this)));
     if (!branch_.start(*this, cancelled_)) return true;
     alarm_.disarm();
     return gives_up();
@@ -96,7 +96,7 @@ class TimeoutAwaiter final : private BranchOwner, private Waker {
   bool cancel_with(const CancelReason&) noexcept override { return false; }
 
   Branch<A> branch_;
-  TimePoint deadline_;
+  When when_;
   Alarm alarm_;
   Continuation waiter_;
   bool cancelled_ = false;
@@ -105,29 +105,15 @@ class TimeoutAwaiter final : private BranchOwner, private Waker {
 };
 
 template <class A>
-class Deadline {
+class Timeout {
  public:
-  Deadline(TimePoint when, A&& awaitable) : when_(when), awaitable_(std::forward<A>(awaitable)) {}
+  Timeout(When when, A&& awaitable) : when_(when), awaitable_(std::forward<A>(awaitable)) {}
   TimeoutAwaiter<A> operator co_await() && {
     return TimeoutAwaiter<A>(when_, std::forward<A>(awaitable_));
   }
 
  private:
-  TimePoint when_;
-  A awaitable_;
-};
-
-template <class A>
-class Timeout {
- public:
-  Timeout(std::chrono::nanoseconds duration, A&& awaitable)
-      : duration_(duration), awaitable_(std::forward<A>(awaitable)) {}
-  TimeoutAwaiter<A> operator co_await() && {
-    return TimeoutAwaiter<A>(after(duration_), std::forward<A>(awaitable_));
-  }
-
- private:
-  std::chrono::nanoseconds duration_;
+  When when_;
   A awaitable_;
 };
 
@@ -136,13 +122,13 @@ class Timeout {
 // Counted from the start of the wait.
 template <class Rep, class Period, AwaitableOrCallable A>
 [[nodiscard]] auto timeout(std::chrono::duration<Rep, Period> duration, A&& awaitable) {
-  return detail::Timeout<detail::AsAwaitable<A>>(detail::saturated(duration),
+  return detail::Timeout<detail::AsAwaitable<A>>(detail::When(detail::saturated(duration)),
                                                  detail::as_awaitable(std::forward<A>(awaitable)));
 }
 template <AwaitableOrCallable A>
 [[nodiscard]] auto deadline(TimePoint when, A&& awaitable) {
-  return detail::Deadline<detail::AsAwaitable<A>>(when,
-                                                  detail::as_awaitable(std::forward<A>(awaitable)));
+  return detail::Timeout<detail::AsAwaitable<A>>(detail::When(when),
+                                                 detail::as_awaitable(std::forward<A>(awaitable)));
 }
 
 }  // namespace weft::inline v0
