@@ -24,8 +24,10 @@ Executor::Executor() {
 
 Executor::~Executor() {
   {
-    detail::DrivingScope driving(*this);  // kicks of husks may be among what is left
+    detail::DrivingScope driving(*this);
+    // What was taken is run: what the last turn had no budget for, and what came after it.
     PostChain rest = port().inbox.close();
+    while (!ready_.empty()) run_entry(pop_ready());
     while (!rest.empty()) run_entry(rest.pop());
   }
   WEFT_ASSERT(strands_ == 0, "L12: a loop ends after every task whose home it is");
