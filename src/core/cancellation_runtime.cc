@@ -94,9 +94,8 @@ Strand& CancellationRuntime::begin(Frame& first, Word word, HomeIndex home,
   auto* strand = new (first.strand_bytes()) Strand(word, home, &first);
   if (how.cancelled) strand->reason.store(how.cancelled, detail::relaxed);
   if (how.waiter) strand->waiter.reset(how.waiter);
-  first.attach_first(*strand);
+  first.attach_first(detail::running_locals());
   first.phase_ = Phase::ready;
-  detail::inherit_locals(*strand);
   return *strand;
 }
 
@@ -186,7 +185,7 @@ void CancellationRuntime::push_ready(Strand& strand, Executor& loop) noexcept {
 }
 
 void CancellationRuntime::wake(Strand& strand) noexcept {
-  Frame& top = *strand.top();
+  Frame& top = *strand.top;
   if (top.phase_ == Phase::parked) {
     top.phase_ = Phase::ready;
   } else {
@@ -204,7 +203,7 @@ void CancellationRuntime::enter(Strand& strand) {
     return;
   }
   Strand* outer = std::exchange(thread.running, &strand);
-  Frame& top = *strand.top();
+  Frame& top = *strand.top;
   switch (top.phase_) {
     case Phase::ready:
       top.phase_ = Phase::running;
@@ -232,7 +231,7 @@ void CancellationRuntime::enter(Strand& strand) {
 
 void CancellationRuntime::after_step(Strand& strand, ThreadState&) {
   // Every end happens here, not on the coroutine's stack, so the strand is still there to be read.
-  Frame& top = *strand.top();
+  Frame& top = *strand.top;
   switch (top.phase_) {
     case Phase::done:
       finish(strand, top.failed() ? OutcomeKind::error : OutcomeKind::value);
@@ -257,21 +256,21 @@ bool CancellationRuntime::wait_at_end(Frame& frame) noexcept {
 }
 
 void CancellationRuntime::joined(Strand& strand, ThreadState& thread) {
-  Frame& frame = *strand.top();
+  Frame& frame = *strand.top;
   if (wait_at_end(frame)) return;  // a lease started one more child
   if (frame.is_first()) {
     finish(strand, frame.failed() ? OutcomeKind::error : OutcomeKind::value);
     return;
   }
   Frame& parent = *frame.parent();
-  strand.top_frame = &parent;
+  strand.top = &parent;
   detail::resume_frame(parent, thread);
   after_step(strand, thread);
 }
 
 void CancellationRuntime::unwind(Strand& strand) noexcept {
   for (;;) {
-    Frame& frame = *strand.top_frame;
+    Frame& frame = *strand.top;
     if (!frame.nothing_to_join()) {
       fire_nodes(frame);
       cancel_children(frame, strand.why());
@@ -294,7 +293,7 @@ void CancellationRuntime::unwind(Strand& strand) noexcept {
     // deep (L10).
     detail::InlineSlot& slot = frame.inline_slot();
     slot.child = nullptr;
-    strand.top_frame = slot.parent;
+    strand.top = slot.parent;
     frame.handle().destroy();
     if (error) add_error(*slot.parent, std::move(error));
   }
@@ -307,13 +306,13 @@ void CancellationRuntime::finish(Strand& strand, OutcomeKind kind) noexcept {
   if (frame.failed()) {
     error = std::move(strand.error);
     strand.error.~exception_ptr();
-    strand.top_frame = &frame;
-    frame.flags_ &= static_cast<std::uint8_t>(~Scope::kFailed);
   }
+  detail::LocalValue* locals = frame.locals();
   // Destroys what is left of the coroutine; promise::operator delete keeps the block, because the
   // strand has references, and leaves Ended where the frame was.
   frame.handle().destroy();
-  detail::release_locals(strand);
+  detail::thread_state().running = nullptr;  // nobody looks for bindings in it from here on
+  if (locals) detail::release_locals(locals);
   Ended& ended = strand.ended();
   ended.error = std::move(error);
   ended.kind = kind;
@@ -442,7 +441,7 @@ void CancellationRuntime::kick(Strand& strand) noexcept {
   }
   strand.kick.next = static_cast<std::uintptr_t>(loop.turn_ns());
 
-  Frame* frame = strand.top();
+  Frame* frame = strand.top;
   Frame& top = *frame;
   bool ignored = word & CancellationState::IGNORED;
   if (ignored) {
@@ -588,7 +587,7 @@ const char* CancellationRuntime::phase_name(const Scope& scope) noexcept {
 }
 
 Adapter* CancellationRuntime::parked_on(Strand& strand) noexcept {
-  Phase phase = strand.top()->phase_;
+  Phase phase = strand.top->phase_;
   return phase == Phase::parked || phase == Phase::cancelling ? strand.wait : nullptr;
 }
 

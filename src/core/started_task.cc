@@ -43,7 +43,7 @@ Scope& running_scope(const char* what) {
     throw UsageError(std::string(what) +
                      " was called outside of a running task: there is no current scope");
   }
-  return *running->top();
+  return *running->top;
 }
 
 void JoinAwaiterBase::wait_for(Strand& strand, Continuation waiter) noexcept {

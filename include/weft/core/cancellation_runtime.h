@@ -132,8 +132,9 @@ namespace detail {
 void nursery_progress(Scope& nursery) noexcept;  // it may have become empty
 void nursery_child_added(Scope& nursery) noexcept;
 void nursery_child_left(Scope& nursery, OutcomeKind how) noexcept;
-void inherit_locals(Strand& child) noexcept;
-void release_locals(Strand& strand) noexcept;
+// The bindings that a strand started now inherits, with a reference for it.
+[[nodiscard]] LocalValue* running_locals() noexcept;
+void release_locals(LocalValue* locals) noexcept;
 void report_unread_error(const std::exception_ptr& error) noexcept;
 [[noreturn]] void throw_off_home(const char* what);
 }  // namespace detail
