@@ -5,9 +5,11 @@
 #include <utility>
 
 #include "error_book.h"
+#include "this_thread.h"
 #include "weft/base/log.h"
 #include "weft/core/adapter.h"
 #include "weft/core/cancel_node.h"
+#include "weft/core/nursery.h"
 #include "weft/core/resume.h"
 
 namespace weft::inline v0 {
@@ -27,10 +29,12 @@ using detail::ThreadState;
 namespace {
 
 Executor& here() noexcept {
-  Executor* executor = detail::thread_state().executor;
+  Executor* executor = detail::this_thread().executor;
   WEFT_ASSERT(executor, "L1: a strand is touched only on its home loop");
   return *executor;
 }
+
+Nursery& as_nursery(Scope& scope) noexcept { return static_cast<Nursery&>(scope); }
 
 }  // namespace
 
@@ -48,7 +52,7 @@ void CancellationRuntime::send_kick(Strand& strand) noexcept {
   for (;;) {
     HomeIndex home = strand.home.load(detail::acquire);
     PostEntry entry(strand.kick, PostKind::kick);
-    if (Executor* executor = detail::thread_state().executor;
+    if (Executor* executor = detail::this_thread().executor;
         executor && executor->home() == home) {
       executor->kicks_.push(entry);
       return;
@@ -94,7 +98,9 @@ Strand& CancellationRuntime::begin(Frame& first, Word word, HomeIndex home,
   auto* strand = new (first.strand_bytes()) Strand(word, home, &first);
   if (how.cancelled) strand->reason.store(how.cancelled, detail::relaxed);
   if (how.waiter) strand->waiter.reset(how.waiter);
-  first.attach_first(detail::running_locals());
+  detail::LocalValue* locals = nullptr;
+  if (Strand* starter = detail::this_thread().running) locals = starter->first_frame().locals();
+  first.attach_first(locals ? detail::share_locals(locals) : nullptr);
   first.phase_ = Phase::ready;
   return *strand;
 }
@@ -102,7 +108,7 @@ Strand& CancellationRuntime::begin(Frame& first, Word word, HomeIndex home,
 void CancellationRuntime::adopt(Strand& child, Scope& parent) noexcept {
   child.parent_link.scope = reinterpret_cast<std::uintptr_t>(&parent);
   parent.topology_.add_child(child.parent_link);
-  if (parent.flags_ & Scope::kIsNursery) detail::nursery_child_added(parent);
+  if (parent.flags_ & Scope::kIsNursery) ++as_nursery(parent).size_;
 }
 
 Strand& CancellationRuntime::begin_here(Frame& first, Scope* parent, const Start& how) {
@@ -141,8 +147,8 @@ void CancellationRuntime::send_link(Strand& child, Scope& parent, ParentLink* on
 }
 
 Strand& CancellationRuntime::start_leased(Frame& first, Scope& parent, bool with_handle) {
-  Strand& strand =
-      begin(first, CancellationState::HOMED, home_of(parent), {.with_handle = with_handle});
+  Strand& strand = begin(first, CancellationState::HOMED | CancellationState::SHARED,
+                         home_of(parent), {.with_handle = with_handle});
   send_link(strand, parent, kStartOnArrival);
   return strand;
 }
@@ -156,7 +162,8 @@ Strand& CancellationRuntime::start_leased_now(Frame& first, Scope& parent) {
     enter(strand);
     return strand;
   }
-  Strand& strand = begin(first, CancellationState::HOMED, loop.home(), {.with_handle = true});
+  Strand& strand = begin(first, CancellationState::HOMED | CancellationState::SHARED, loop.home(),
+                         {.with_handle = true});
   ++loop.strands_;
   send_link(strand, parent, nullptr);
   enter(strand);
@@ -196,51 +203,53 @@ void CancellationRuntime::wake(Strand& strand) noexcept {
 }
 
 void CancellationRuntime::enter(Strand& strand) {
-  ThreadState& thread = detail::thread_state();
-  if (strand.is_nursery()) {
-    strand.parent_link.parent()->leases_.post_arrived();
-    detail::nursery_progress(*strand.parent_link.parent());
+  if (strand.is_nursery()) [[unlikely]] {
+    Nursery& nursery = as_nursery(*strand.parent_link.parent());
+    nursery.leases_.post_arrived();
+    nursery.progress();
     return;
   }
+  ThreadState& thread = detail::this_thread();
   Strand* outer = std::exchange(thread.running, &strand);
   Frame& top = *strand.top;
-  switch (top.phase_) {
-    case Phase::ready:
-      top.phase_ = Phase::running;
-      detail::resume_frame(top, thread);
-      after_step(strand, thread);
-      break;
+  if (top.phase_ == Phase::ready) [[likely]] {
+    top.phase_ = Phase::running;
+    resume(strand, top);
+  } else {
+    enter_unusual(strand, top.phase_);
+  }
+  thread.running = outer;
+}
+
+// What else the ready ring holds strands for.
+[[gnu::noinline]] void CancellationRuntime::enter_unusual(Strand& strand, Phase phase) {
+  switch (phase) {
     case Phase::unwind:
       unwind(strand);
       break;
     case Phase::joining:
     case Phase::join_ready:
-      top.leases_.post_arrived();
-      joined(strand, thread);
+      strand.top->leases_.post_arrived();
+      joined(strand);
       break;
     case Phase::join_unwind:
     case Phase::join_unwind_ready:
-      top.leases_.post_arrived();
+      strand.top->leases_.post_arrived();
       unwind(strand);
       break;
     default:
       WEFT_ASSERT(false, "L6: a strand enters the ready ring once per wait");
   }
-  thread.running = outer;
 }
 
-void CancellationRuntime::after_step(Strand& strand, ThreadState&) {
+void CancellationRuntime::resume(Strand& strand, Frame& frame) {
+  detail::resume_frame(frame, detail::this_thread());
   // Every end happens here, not on the coroutine's stack, so the strand is still there to be read.
   Frame& top = *strand.top;
-  switch (top.phase_) {
-    case Phase::done:
-      finish(strand, top.failed() ? OutcomeKind::error : OutcomeKind::value);
-      break;
-    case Phase::unwind_now:
-      unwind(strand);
-      break;
-    default:
-      break;
+  if (top.phase_ == Phase::done) {
+    finish(strand, top.failed() ? OutcomeKind::error : OutcomeKind::value);
+  } else if (top.phase_ == Phase::unwind_now) {
+    unwind(strand);
   }
 }
 
@@ -255,7 +264,7 @@ bool CancellationRuntime::wait_at_end(Frame& frame) noexcept {
   return false;
 }
 
-void CancellationRuntime::joined(Strand& strand, ThreadState& thread) {
+void CancellationRuntime::joined(Strand& strand) {
   Frame& frame = *strand.top;
   if (wait_at_end(frame)) return;  // a lease started one more child
   if (frame.is_first()) {
@@ -264,8 +273,7 @@ void CancellationRuntime::joined(Strand& strand, ThreadState& thread) {
   }
   Frame& parent = *frame.parent();
   strand.top = &parent;
-  detail::resume_frame(parent, thread);
-  after_step(strand, thread);
+  resume(strand, parent);
 }
 
 void CancellationRuntime::unwind(Strand& strand) noexcept {
@@ -311,7 +319,7 @@ void CancellationRuntime::finish(Strand& strand, OutcomeKind kind) noexcept {
   // Destroys what is left of the coroutine; promise::operator delete keeps the block, because the
   // strand has references, and leaves Ended where the frame was.
   frame.handle().destroy();
-  detail::thread_state().running = nullptr;  // nobody looks for bindings in it from here on
+  detail::this_thread().running = nullptr;  // nobody looks for bindings in it from here on
   if (locals) detail::release_locals(locals);
   Ended& ended = strand.ended();
   ended.error = std::move(error);
@@ -325,17 +333,10 @@ void CancellationRuntime::end(Strand& strand) noexcept {
   Scope* parent = strand.parent_link.parent();
   bool parent_here = !parent || home_of(*parent) == loop.home();
 
-  Word before;
-  JoinWaiter* waiter;
-  if (parent_here && strand.state.is_private()) {
-    before = strand.state.peek();
-    strand.state.set_private(CancellationState::CLOSED);
-    waiter = strand.waiter.publish_private();
-  } else {
-    before = strand.state.close();
-    waiter = strand.waiter.publish();  // from here on a waiter elsewhere may read the outcome (L7:
-                                       // the frame is gone)
-  }
+  bool alone = strand.state.is_private();
+  Word before = strand.state.close();
+  // From here on a waiter elsewhere may read the outcome (L7: the frame is gone).
+  JoinWaiter* waiter = alone ? strand.waiter.publish_private() : strand.waiter.publish();
 
   strand.ended().to_handle =
       before & CancellationState::HANDLE;  // L14: who is owed an error is fixed here
@@ -388,7 +389,10 @@ void CancellationRuntime::release_child(Strand& child, Executor& loop) noexcept 
     add_error(scope, ended.error);
   }
   if (scope.flags_ & Scope::kIsNursery) {
-    detail::nursery_child_left(scope, failed ? OutcomeKind::error : ended.kind);
+    Nursery& nursery = as_nursery(scope);
+    --nursery.size_;
+    if (ended.kind == OutcomeKind::cancelled) nursery.any_cancelled_ = true;
+    if (failed) cancel(nursery.strand_, reasons::sibling_failed);
   } else if (failed) {
     cancel_children(scope, reasons::sibling_failed);
   }
@@ -398,7 +402,7 @@ void CancellationRuntime::release_child(Strand& child, Executor& loop) noexcept 
 void CancellationRuntime::scope_progress(Scope& scope, Executor& loop) noexcept {
   if (scope.topology_.has_children()) return;
   if (scope.flags_ & Scope::kIsNursery) {
-    detail::nursery_progress(scope);
+    as_nursery(scope).progress();
     return;
   }
   Phase next;
@@ -425,9 +429,9 @@ void CancellationRuntime::kick(Strand& strand) noexcept {
   Word word = strand.state.load();
   strand.state.set_kicked();
   if (strand.is_nursery()) {
-    Scope& nursery = *strand.parent_link.parent();
+    Nursery& nursery = as_nursery(*strand.parent_link.parent());
     if (word & CancellationState::CLOSED) {
-      detail::nursery_progress(nursery);
+      nursery.progress();
       return;
     }
     fire_nodes(nursery);
@@ -457,25 +461,21 @@ void CancellationRuntime::kick(Strand& strand) noexcept {
   if (ignored || top.phase_ != Phase::parked) return;
 
   top.phase_ = Phase::cancelling;
-  const CancelReason* outer = std::exchange(detail::thread_state().kick_reason, &strand.why());
+  const CancelReason* outer = std::exchange(detail::this_thread().kick_reason, &strand.why());
   if (strand.wait->cancel()) {
     WEFT_ASSERT(top.phase_ == Phase::cancelling,
                 "await_cancel() that resumed its handle returns false");
     top.phase_ = Phase::unwind;
     push_ready(strand, loop);
   }
-  detail::thread_state().kick_reason = outer;
+  detail::this_thread().kick_reason = outer;
 }
 
 void CancellationRuntime::cancel_child(Strand& child, const CancelReason& reason,
                                        Executor& loop) noexcept {
-  if (child.home.load(detail::relaxed) != loop.home() || !child.state.is_private()) {
-    cancel(child, reason);
-    return;
-  }
-  if (child.state.peek() & (CancellationState::CANCELLED | CancellationState::CLOSED)) return;
+  if (!child.state.is_private()) return cancel(child, reason);
+  if (!child.state.request_cancel_private()) return;
   child.reason.store(&reason, detail::relaxed);
-  child.state.set_private(CancellationState::CANCELLED);
   loop.kicks_.push(PostEntry(child.kick, PostKind::kick));
 }
 
@@ -547,7 +547,8 @@ void CancellationRuntime::leave_ignore(Frame& frame) noexcept {
 // --- Small things -------------------------------------------------------------------------------
 
 Strand& CancellationRuntime::strand_of(const Scope& scope) noexcept {
-  if (scope.flags_ & Scope::kIsNursery) return detail::nursery_strand(scope);
+  if (scope.flags_ & Scope::kIsNursery)
+    return const_cast<Nursery&>(static_cast<const Nursery&>(scope)).strand_;
   return static_cast<const Frame&>(scope).strand();
 }
 
@@ -556,7 +557,7 @@ HomeIndex CancellationRuntime::home_of(const Scope& scope) noexcept {
 }
 
 void CancellationRuntime::require_home(const Scope& scope, const char* what) {
-  Executor* executor = detail::thread_state().executor;
+  Executor* executor = detail::this_thread().executor;
   if (!executor || executor->home() != home_of(scope)) detail::throw_off_home(what);
 }
 
@@ -659,6 +660,8 @@ bool Scope::publish_cancel_node(CancelNode& node) {
 }
 
 namespace detail {
+
+void wake_strand(Strand& strand) noexcept { CancellationRuntime::wake(strand); }
 
 void Frame::fail_with_current_exception() noexcept { set_error(std::current_exception()); }
 

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "error_book.h"
+#include "this_thread.h"
 #include "weft/base/assert.h"
 #include "weft/core/cancellation_runtime.h"
 #include "weft/core/frame_abi.h"
-#include "weft/core/thread_state.h"
 
 namespace weft::inline v0 {
 
@@ -20,6 +20,7 @@ using detail::Strand;
 Executor::Executor() {
   detail::frame_abi_self_test();
   home_ = detail::acquire_port(*this);
+  port_ = &detail::port_at(home_);
 }
 
 Executor::~Executor() {
@@ -29,7 +30,7 @@ Executor::~Executor() {
   detail::release_port(home_);
 }
 
-Executor* Executor::current_or_null() noexcept { return detail::thread_state().executor; }
+Executor* Executor::current_or_null() noexcept { return detail::this_thread().executor; }
 
 Executor& Executor::current(const char* what) {
   if (Executor* executor = current_or_null()) return *executor;
@@ -50,10 +51,14 @@ void Executor::arm_timer(detail::TimerNode&, std::int64_t) {
 void Executor::disarm_timer(detail::TimerNode&) noexcept {}
 
 bool Executor::turn(std::size_t budget) {
-  detail::DrivingScope driving(*this);
+  detail::ThreadState& thread = detail::this_thread();
+  if (thread.executor != this || thread.running) {
+    detail::DrivingScope driving(*this);
+    return turn(budget);
+  }
   turn_ns_ = kNotAsked;
   take_inbox();
-  run_kicks();
+  if (!kicks_.empty()) run_kicks();
   // What becomes ready during this turn waits for the next one, so that I/O and timers come between
   // (L2).
   if (budget > ready_count_) budget = ready_count_;
@@ -89,7 +94,7 @@ void Executor::take_inbox() noexcept {
 }
 
 void Executor::run_kicks() noexcept {
-  detail::ThreadState& thread = detail::thread_state();
+  detail::ThreadState& thread = detail::this_thread();
   Strand* running = std::exchange(thread.running, nullptr);
   while (!kicks_.empty()) CancellationRuntime::kick(Strand::from_kick(kicks_.pop().node()));
   thread.running = running;
@@ -147,13 +152,13 @@ void Executor::run_captured(PostChain& outer) {
 namespace detail {
 
 DrivingScope::DrivingScope(Executor& executor) noexcept {
-  ThreadState& thread = thread_state();
+  ThreadState& thread = this_thread();
   outer_ = std::exchange(thread.executor, &executor);
   outer_running_ = std::exchange(thread.running, nullptr);
 }
 
 DrivingScope::~DrivingScope() {
-  ThreadState& thread = thread_state();
+  ThreadState& thread = this_thread();
   thread.executor = outer_;
   thread.running = outer_running_;
 }

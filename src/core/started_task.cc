@@ -12,6 +12,7 @@ PromiseChildLease::PromiseChildLease(const PromiseChildLease& other) noexcept
 
 PromiseChildLease Scope::lease() {
   CancellationRuntime::require_home(*this, "Scope::lease()");
+  CancellationRuntime::strand_of(*this).state.set_shared();  // W6
   CancellationRuntime::add_lease(*this);
   return PromiseChildLease(*this);
 }

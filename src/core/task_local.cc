@@ -30,11 +30,12 @@ LocalValue* LocalValue::find(const void* key) noexcept {
   return value;
 }
 
-LocalValue* running_locals() noexcept {
-  LocalValue* value = bindings();
-  if (value) value->add_ref();
-  return value;
+LocalValue* share_locals(LocalValue* locals) noexcept {
+  if (locals) locals->add_ref();
+  return locals;
 }
+
+LocalValue* running_locals() noexcept { return share_locals(bindings()); }
 
 void push_local(LocalValue* value) noexcept {
   Frame& first = thread_state().running->first_frame();

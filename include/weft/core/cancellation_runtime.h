@@ -116,8 +116,9 @@ struct CancellationRuntime {
   static void cancel_child(detail::Strand& child, const CancelReason& reason,
                            Executor& here) noexcept;
   static void push_ready(detail::Strand& strand, Executor& here) noexcept;
-  static void after_step(detail::Strand& strand, detail::ThreadState& thread);
-  static void joined(detail::Strand& strand, detail::ThreadState& thread);
+  static void enter_unusual(detail::Strand& strand, Phase phase);
+  static void resume(detail::Strand& strand, detail::Frame& top);
+  static void joined(detail::Strand& strand);
   static void unwind(detail::Strand& strand) noexcept;
   static void finish(detail::Strand& strand, detail::OutcomeKind kind) noexcept;
   static void end(detail::Strand& strand) noexcept;
@@ -128,12 +129,7 @@ struct CancellationRuntime {
 
 // What the runtime needs of its neighbours.
 namespace detail {
-[[nodiscard]] Strand& nursery_strand(const Scope& nursery) noexcept;
-void nursery_progress(Scope& nursery) noexcept;  // it may have become empty
-void nursery_child_added(Scope& nursery) noexcept;
-void nursery_child_left(Scope& nursery, OutcomeKind how) noexcept;
-// The bindings that a strand started now inherits, with a reference for it.
-[[nodiscard]] LocalValue* running_locals() noexcept;
+[[nodiscard]] LocalValue* share_locals(LocalValue* locals) noexcept;
 void release_locals(LocalValue* locals) noexcept;
 void report_unread_error(const std::exception_ptr& error) noexcept;
 [[noreturn]] void throw_off_home(const char* what);

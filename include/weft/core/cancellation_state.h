@@ -19,6 +19,8 @@
 //       the kick under way.
 //   W5  whoever drops the last reference sees everything that the others did before they dropped
 //       theirs.
+//   W6  SHARED is set before anyone can reach the word from another thread without a reference: who
+//       holds a lease of a scope of the strand, and a parent that lives on another loop.
 #include <cstdint>
 
 #include "weft/atomic/atomic.h"
@@ -34,6 +36,7 @@ class CancellationState {
   static constexpr Word IGNORED = 1u << 28;  // an ignore_cancellation() guard is in force
   static constexpr Word KICKED = 1u << 27;   // the home loop knows of CANCELLED
   static constexpr Word HANDLE = 1u << 26;   // a StartedTask exists: errors are owed to it
+  static constexpr Word SHARED = 1u << 25;   // others reach the word without a reference (W6)
   static constexpr Word REF_MASK = (1u << 24) - 1;
 
   CancellationState() = default;
@@ -60,10 +63,10 @@ class CancellationState {
     return before & CANCELLED;
   }
 
-  void set_kicked() noexcept { word_.fetch_or(KICKED, detail::relaxed); }
+  void set_kicked() noexcept { set(KICKED, detail::relaxed); }
 
   // Returns: the word before. Publishes the outcome to is-it-over readers. [pairs with load()]
-  Word close() noexcept { return word_.fetch_or(CLOSED, detail::acq_rel); }
+  Word close() noexcept { return set(CLOSED, detail::acq_rel); }
   [[nodiscard]] static bool leaves_husk(Word before_close) noexcept {
     return (before_close & (CANCELLED | KICKED)) == CANCELLED;
   }
@@ -85,24 +88,39 @@ class CancellationState {
   Word clear_handle() noexcept { return word_.fetch_and(~HANDLE, detail::acq_rel); }
 
   void add_ref() noexcept { word_.fetch_add(1, detail::relaxed); }
-  // Returns: true if that was the last one. acq_rel: W5.
+  // Requires: the strand has ended, or this is not its own reference.
+  // Returns: true if that was the last one. acq_rel, and acquire where the caller's is the only one
+  // and needs no taking off: W5.
   [[nodiscard]] bool drop_ref() noexcept {
-    return (word_.fetch_sub(1, detail::acq_rel) & REF_MASK) == 1;
+    return (word_.load(detail::acquire) & REF_MASK) == 1 ||
+           (word_.fetch_sub(1, detail::acq_rel) & REF_MASK) == 1;
   }
 
-  // With one reference, held by the home loop, nobody else can reach the word: no need to lock the
-  // bus for it.
-  [[nodiscard]] bool is_private() const noexcept {
-    return (word_.load(detail::acquire) & REF_MASK) == 1;
+  void set_shared() noexcept {
+    if (!(peek() & SHARED)) word_.fetch_or(SHARED, detail::relaxed);
   }
-  void set_private(Word flags) noexcept {
-    word_.store(word_.load(detail::relaxed) | flags, detail::relaxed);
+  // The home loop. Returns: true if nobody else can reach the word; then there is no need to lock
+  // the bus for it.
+  [[nodiscard]] bool is_private() const noexcept {
+    return (word_.load(detail::acquire) & (REF_MASK | SHARED)) == 1;
+  }
+  // The same as request_cancel(). Requires: is_private(), HOMED.
+  [[nodiscard]] bool request_cancel_private() noexcept {
+    return !(set(CANCELLED, detail::relaxed) & (CANCELLED | CLOSED));
   }
 
   [[nodiscard]] Word peek() const noexcept { return word_.load(detail::relaxed); }
   void reset(Word initial) noexcept { word_.store(initial, detail::relaxed); }
 
  private:
+  // The home loop. Returns: the word before.
+  Word set(Word flag, std::memory_order order) noexcept {
+    if (!is_private()) return word_.fetch_or(flag, order);
+    Word before = peek();
+    word_.store(before | flag, detail::relaxed);
+    return before;
+  }
+
   detail::Atomic<Word> word_;
 };
 

@@ -84,7 +84,7 @@ class Executor {
   // One turn. Returns: true if ready entries are left.
   bool turn(std::size_t budget = kTurnBudget);
   [[nodiscard]] bool has_ready() const noexcept { return !ready_.empty() || !kicks_.empty(); }
-  [[nodiscard]] detail::LoopPort& port() noexcept { return detail::port_at(home_); }
+  [[nodiscard]] detail::LoopPort& port() noexcept { return *port_; }
 
   // Picks the next ready entry among the first kShuffleWindow, by this generator's state. 0: first
   // in, first out.
@@ -110,6 +110,7 @@ class Executor {
   std::int64_t turn_ns_ = kNotAsked;
   std::uint64_t shuffle_ = 0;
   detail::HomeIndex home_ = 0;
+  detail::LoopPort* port_ = nullptr;  // its home's
   std::unique_ptr<detail::ErrorBook> errors_;  // of scopes of this loop whose children failed
 };
 

@@ -67,6 +67,8 @@ class OwnStrand {
   Task<T> task_;
 };
 
+// The running strand's bindings, with a reference for the caller.
+[[nodiscard]] LocalValue* running_locals() noexcept;
 // Makes `value` the running strand's innermost binding; takes over the reference.
 void push_local(LocalValue* value) noexcept;
 
