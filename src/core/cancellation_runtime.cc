@@ -4,13 +4,12 @@
 #include <new>
 #include <utility>
 
+#include "enter.h"
 #include "error_book.h"
-#include "this_thread.h"
 #include "weft/base/log.h"
 #include "weft/core/adapter.h"
 #include "weft/core/cancel_node.h"
 #include "weft/core/nursery.h"
-#include "weft/core/resume.h"
 
 namespace weft::inline v0 {
 
@@ -24,7 +23,6 @@ using detail::ParentLink;
 using detail::PostEntry;
 using detail::PostKind;
 using detail::Strand;
-using detail::ThreadState;
 
 namespace {
 
@@ -129,7 +127,7 @@ Strand& CancellationRuntime::start_here(Frame& first, Scope* parent, const Start
 
 Strand& CancellationRuntime::start_now(Frame& first, Scope& parent) {
   Strand& strand = begin_here(first, &parent, {.with_handle = true});
-  enter(strand);  // the handle's reference keeps it
+  enter_at_once(strand);
   return strand;
 }
 
@@ -159,14 +157,14 @@ Strand& CancellationRuntime::start_leased_now(Frame& first, Scope& parent) {
   if (home == loop.home()) {
     Strand& strand = begin_here(first, &parent, {.with_handle = true});
     parent.leases_.drop_at_home();
-    enter(strand);
+    enter_at_once(strand);
     return strand;
   }
   Strand& strand = begin(first, CancellationState::HOMED | CancellationState::SHARED, loop.home(),
                          {.with_handle = true});
   ++loop.strands_;
   send_link(strand, parent, nullptr);
-  enter(strand);
+  enter_at_once(strand);
   return strand;
 }
 
@@ -188,42 +186,39 @@ void CancellationRuntime::child_link_arrived(ParentLink& link) noexcept {
 
 void CancellationRuntime::push_ready(Strand& strand, Executor& loop) noexcept {
   loop.ready_.push(PostEntry(strand.link, PostKind::ready));
-  ++loop.ready_count_;
 }
 
 void CancellationRuntime::wake(Strand& strand) noexcept {
-  Frame& top = *strand.top;
-  if (top.phase_ == Phase::parked) {
-    top.phase_ = Phase::ready;
-  } else {
-    WEFT_ASSERT(top.phase_ == Phase::cancelling, "L6: a wait is resumed exactly once");
-    top.phase_ = strand.wait->must_resume() ? Phase::ready : Phase::unwind;
-  }
+  if (strand.top->phase_ != Phase::parked) [[unlikely]]
+    return wake_cancelling(strand);
+  strand.top->phase_ = Phase::ready;
   push_ready(strand, here());
 }
 
-void CancellationRuntime::enter(Strand& strand) {
-  if (strand.is_nursery()) [[unlikely]] {
+void CancellationRuntime::wake_cancelling(Strand& strand) noexcept {
+  Frame& top = *strand.top;
+  WEFT_ASSERT(top.phase_ == Phase::cancelling, "L6: a wait is resumed exactly once");
+  top.phase_ = strand.wait->must_resume() ? Phase::ready : Phase::unwind;
+  push_ready(strand, here());
+}
+
+// In the middle of another's step, or outside of all. The handle's reference keeps the strand.
+void CancellationRuntime::enter_at_once(Strand& strand) {
+  Strand* outer = detail::this_thread().running;
+  enter(strand);
+  detail::this_thread().running = outer;
+}
+
+// What the ready ring holds strands for, beside going on.
+void CancellationRuntime::enter_unusual(Strand& strand) {
+  if (strand.is_nursery()) {
     Nursery& nursery = as_nursery(*strand.parent_link.parent());
+    detail::this_thread().running = nullptr;  // it has no frames, and so does not run
     nursery.leases_.post_arrived();
     nursery.progress();
     return;
   }
-  ThreadState& thread = detail::this_thread();
-  Strand* outer = std::exchange(thread.running, &strand);
-  Frame& top = *strand.top;
-  if (top.phase_ == Phase::ready) [[likely]] {
-    top.phase_ = Phase::running;
-    resume(strand, top);
-  } else {
-    enter_unusual(strand, top.phase_);
-  }
-  thread.running = outer;
-}
-
-// What else the ready ring holds strands for.
-[[gnu::noinline]] void CancellationRuntime::enter_unusual(Strand& strand, Phase phase) {
-  switch (phase) {
+  switch (strand.top->phase_) {
     case Phase::unwind:
       unwind(strand);
       break;
@@ -242,13 +237,12 @@ void CancellationRuntime::enter(Strand& strand) {
   }
 }
 
-void CancellationRuntime::resume(Strand& strand, Frame& frame) {
-  detail::resume_frame(frame, detail::this_thread());
-  // Every end happens here, not on the coroutine's stack, so the strand is still there to be read.
+// The coroutine's stack was left for good.
+void CancellationRuntime::leave(Strand& strand) {
   Frame& top = *strand.top;
   if (top.phase_ == Phase::done) {
     finish(strand, top.failed() ? OutcomeKind::error : OutcomeKind::value);
-  } else if (top.phase_ == Phase::unwind_now) {
+  } else {
     unwind(strand);
   }
 }

@@ -60,7 +60,8 @@ struct CancellationRuntime {
 
   // --- The home loop ----------------------------------------------------------------------------
 
-  static void enter(detail::Strand& strand);
+  // Requires: no strand runs.
+  static inline void enter(detail::Strand& strand);  // src/core/enter.h
   static void kick(detail::Strand& strand) noexcept;
   static void wake(detail::Strand& strand) noexcept;
   static void child_link_arrived(detail::ParentLink& link) noexcept;
@@ -116,8 +117,11 @@ struct CancellationRuntime {
   static void cancel_child(detail::Strand& child, const CancelReason& reason,
                            Executor& here) noexcept;
   static void push_ready(detail::Strand& strand, Executor& here) noexcept;
-  static void enter_unusual(detail::Strand& strand, Phase phase);
-  static void resume(detail::Strand& strand, detail::Frame& top);
+  static inline void resume(detail::Strand& strand, detail::Frame& top);
+  static void enter_at_once(detail::Strand& strand);
+  static void enter_unusual(detail::Strand& strand);
+  static void leave(detail::Strand& strand);
+  static void wake_cancelling(detail::Strand& strand) noexcept;
   static void joined(detail::Strand& strand);
   static void unwind(detail::Strand& strand) noexcept;
   static void finish(detail::Strand& strand, detail::OutcomeKind kind) noexcept;

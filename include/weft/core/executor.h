@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "weft/core/inbox.h"
 #include "weft/core/loop_port.h"
@@ -59,7 +60,7 @@ class Executor {
   // task's step. Seed 002's way out, and one of the two stated exceptions to L2.
   template <class Fn>
   void capture(Fn&& fn) {
-    detail::PostChain outer = take_ready();
+    detail::PostChain outer = std::move(ready_);
     fn();
     run_captured(outer);
   }
@@ -96,14 +97,13 @@ class Executor {
 
   void take_inbox() noexcept;
   void run_kicks() noexcept;
-  void run_entry(detail::PostEntry entry);
+  void run_entry(detail::PostEntry entry) noexcept;
+  void run_shuffled(std::size_t budget) noexcept;
   detail::PostEntry pop_ready() noexcept;
-  detail::PostChain take_ready() noexcept;
   void run_captured(detail::PostChain& outer);
 
   detail::PostChain ready_;
   detail::PostChain kicks_;
-  std::size_t ready_count_ = 0;
   std::size_t strands_ = 0;
   std::uint64_t entries_run_ = 0;
   static constexpr std::int64_t kNotAsked = INT64_MIN;
