@@ -50,8 +50,7 @@ void CancellationRuntime::send_kick(Strand& strand) noexcept {
   for (;;) {
     HomeIndex home = strand.home.load(detail::acquire);
     PostEntry entry(strand.kick, PostKind::kick);
-    if (Executor* executor = detail::this_thread().executor;
-        executor && executor->home() == home) {
+    if (Executor* executor = detail::this_thread().executor; executor && executor->home() == home) {
       executor->kicks_.push(entry);
       return;
     }
@@ -281,14 +280,10 @@ void CancellationRuntime::unwind(Strand& strand) noexcept {
         return;
       }
     }
-    std::exception_ptr error = take_errors(frame, nullptr);
+    if (has_errors(frame)) [[unlikely]]
+      pass_errors_on(frame);
     if (frame.is_first()) {
-      if (error) {
-        frame.set_error(std::move(error));
-        finish(strand, OutcomeKind::error);
-      } else {
-        finish(strand, OutcomeKind::cancelled);
-      }
+      finish(strand, frame.failed() ? OutcomeKind::error : OutcomeKind::cancelled);
       return;
     }
     // Innermost first; the parent's awaiter must not destroy the frame again. No recursion, however
@@ -297,18 +292,22 @@ void CancellationRuntime::unwind(Strand& strand) noexcept {
     slot.child = nullptr;
     strand.top = slot.parent;
     frame.handle().destroy();
-    if (error) add_error(*slot.parent, std::move(error));
+  }
+}
+
+// Children of a cancelled frame have failed: that is the task's error, or the next frame's affair.
+void CancellationRuntime::pass_errors_on(Frame& frame) noexcept {
+  std::exception_ptr error = take_errors(frame, nullptr);
+  if (frame.is_first()) {
+    frame.set_error(std::move(error));
+  } else {
+    add_error(*frame.parent(), std::move(error));
   }
 }
 
 void CancellationRuntime::finish(Strand& strand, OutcomeKind kind) noexcept {
   Frame& frame = strand.first_frame();
   bool has_value = frame.flags_ & Scope::kHasValue;
-  std::exception_ptr error;
-  if (frame.failed()) {
-    error = std::move(strand.error);
-    strand.error.~exception_ptr();
-  }
   detail::LocalValue* locals = frame.locals();
   // Destroys what is left of the coroutine; promise::operator delete keeps the block, because the
   // strand has references, and leaves Ended where the frame was.
@@ -316,21 +315,34 @@ void CancellationRuntime::finish(Strand& strand, OutcomeKind kind) noexcept {
   detail::this_thread().running = nullptr;  // nobody looks for bindings in it from here on
   if (locals) detail::release_locals(locals);
   Ended& ended = strand.ended();
-  ended.error = std::move(error);
   ended.kind = kind;
   ended.has_value = has_value;
+  if (kind == OutcomeKind::error) {
+    ended.error = std::move(strand.error);
+    strand.error.~exception_ptr();
+  }
   end(strand);
 }
 
 void CancellationRuntime::end(Strand& strand) noexcept {
   Executor& loop = here();
+  if (!strand.state.is_private() || strand.waiter.attached() ||
+      CancellationState::leaves_husk(strand.state.peek())) {
+    end_shared(strand, loop);
+    return;
+  }
+  // Nobody but its parent, here too (W6), can have heard of it: there is nothing to publish.
+  --loop.strands_;
+  if (strand.parent_link.parent()) release_child(strand, loop);
+  free_strand(strand);
+}
+
+void CancellationRuntime::end_shared(Strand& strand, Executor& loop) noexcept {
   Scope* parent = strand.parent_link.parent();
   bool parent_here = !parent || home_of(*parent) == loop.home();
-
-  bool alone = strand.state.is_private();
   Word before = strand.state.close();
   // From here on a waiter elsewhere may read the outcome (L7: the frame is gone).
-  JoinWaiter* waiter = alone ? strand.waiter.publish_private() : strand.waiter.publish();
+  JoinWaiter* waiter = strand.waiter.publish();
 
   strand.ended().to_handle =
       before & CancellationState::HANDLE;  // L14: who is owed an error is fixed here
@@ -377,24 +389,29 @@ void CancellationRuntime::release_child(Strand& child, Executor& loop) noexcept 
   Scope& scope = *child.parent_link.parent();
   scope.topology_.remove(child.parent_link);
   Ended& ended = child.ended();
-  bool failed = ended.kind == OutcomeKind::error && !ended.to_handle;
-  if (failed) {
-    ended.read = true;
-    add_error(scope, ended.error);
-  }
   if (scope.flags_ & Scope::kIsNursery) {
     Nursery& nursery = as_nursery(scope);
     --nursery.size_;
     if (ended.kind == OutcomeKind::cancelled) nursery.any_cancelled_ = true;
-    if (failed) cancel(nursery.strand_, reasons::sibling_failed);
-  } else if (failed) {
-    cancel_children(scope, reasons::sibling_failed);
   }
-  scope_progress(scope, loop);
+  if (ended.kind == OutcomeKind::error && !ended.to_handle) [[unlikely]] {
+    ended.read = true;
+    add_error(scope, ended.error);
+    cancel_siblings(scope);
+  }
+  if (!scope.topology_.has_children()) scope_progress(scope, loop);
 }
 
+void CancellationRuntime::cancel_siblings(Scope& scope) noexcept {
+  if (scope.flags_ & Scope::kIsNursery) {
+    cancel(as_nursery(scope).strand_, reasons::sibling_failed);
+  } else {
+    cancel_children(scope, reasons::sibling_failed);
+  }
+}
+
+// The last child has left.
 void CancellationRuntime::scope_progress(Scope& scope, Executor& loop) noexcept {
-  if (scope.topology_.has_children()) return;
   if (scope.flags_ & Scope::kIsNursery) {
     as_nursery(scope).progress();
     return;
@@ -420,8 +437,7 @@ void CancellationRuntime::kick(Strand& strand) noexcept {
     send_kick(strand);  // it has moved; so does its kick
     return;
   }
-  Word word = strand.state.load();
-  strand.state.set_kicked();
+  Word word = strand.state.set_kicked();
   if (strand.is_nursery()) {
     Nursery& nursery = as_nursery(*strand.parent_link.parent());
     if (word & CancellationState::CLOSED) {

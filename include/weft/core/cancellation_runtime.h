@@ -125,8 +125,11 @@ struct CancellationRuntime {
   static void joined(detail::Strand& strand);
   static void unwind(detail::Strand& strand) noexcept;
   static void finish(detail::Strand& strand, detail::OutcomeKind kind) noexcept;
+  static void pass_errors_on(detail::Frame& frame) noexcept;
   static void end(detail::Strand& strand) noexcept;
+  static void end_shared(detail::Strand& strand, Executor& here) noexcept;
   static void release_child(detail::Strand& child, Executor& here) noexcept;
+  static void cancel_siblings(Scope& scope) noexcept;
   static void scope_progress(Scope& scope, Executor& here) noexcept;
   static void free_strand(detail::Strand& strand) noexcept;
 };

@@ -63,7 +63,8 @@ class CancellationState {
     return before & CANCELLED;
   }
 
-  void set_kicked() noexcept { set(KICKED, detail::relaxed); }
+  // Returns: the word before. acquire: the reason, which request_cancel() released.
+  Word set_kicked() noexcept { return set(KICKED, detail::acquire); }
 
   // Returns: the word before. Publishes the outcome to is-it-over readers. [pairs with load()]
   Word close() noexcept { return set(CLOSED, detail::acq_rel); }
@@ -106,7 +107,7 @@ class CancellationState {
   }
   // The same as request_cancel(). Requires: is_private(), HOMED.
   [[nodiscard]] bool request_cancel_private() noexcept {
-    return !(set(CANCELLED, detail::relaxed) & (CANCELLED | CLOSED));
+    return !(set_private(CANCELLED) & (CANCELLED | CLOSED));
   }
 
   [[nodiscard]] Word peek() const noexcept { return word_.load(detail::relaxed); }
@@ -115,7 +116,9 @@ class CancellationState {
  private:
   // The home loop. Returns: the word before.
   Word set(Word flag, std::memory_order order) noexcept {
-    if (!is_private()) return word_.fetch_or(flag, order);
+    return is_private() ? set_private(flag) : word_.fetch_or(flag, order);
+  }
+  Word set_private(Word flag) noexcept {
     Word before = peek();
     word_.store(before | flag, detail::relaxed);
     return before;

@@ -110,7 +110,7 @@ class Executor {
   std::int64_t turn_ns_ = kNotAsked;
   std::uint64_t shuffle_ = 0;
   detail::HomeIndex home_ = 0;
-  detail::LoopPort* port_ = nullptr;  // its home's
+  detail::LoopPort* port_ = nullptr;           // its home's
   std::unique_ptr<detail::ErrorBook> errors_;  // of scopes of this loop whose children failed
 };
 

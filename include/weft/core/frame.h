@@ -28,8 +28,7 @@ struct InlineSlot {
 class Frame : public Scope {
  public:
   [[nodiscard]] Strand& strand() const noexcept {
-    return is_first() ? *std::launder(static_cast<Strand*>(strand_bytes()))
-                      : *inline_slot().strand;
+    return is_first() ? *std::launder(static_cast<Strand*>(strand_bytes())) : *inline_slot().strand;
   }
   [[nodiscard]] bool is_first() const noexcept { return slot_ & kFirst; }
   [[nodiscard]] bool failed() const noexcept { return flags_ & kFailed; }

@@ -113,7 +113,7 @@ class PostChain {
     tail_ = &head_;
   }
 
-  PostNode head_{0};        // its link is the first entry
+  PostNode head_{0};         // its link is the first entry
   PostNode* tail_ = &head_;  // the last entry, or head_: a push need not ask which
 };
 

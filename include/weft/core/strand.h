@@ -104,12 +104,7 @@ struct alignas(16) Strand {
 
   // Requires: nobody can reach it yet; `word` says whether it has its home.
   Strand(CancellationState::Word word, HomeIndex at_home, Frame* first) noexcept
-      : state(word),
-        home(at_home),
-        reason(nullptr),
-        wait(nullptr),
-        top(first),
-        where() {}
+      : state(word), home(at_home), reason(nullptr), wait(nullptr), top(first), where() {}
   Strand(const Strand&) = delete;
   Strand& operator=(const Strand&) = delete;
   ~Strand() {}
