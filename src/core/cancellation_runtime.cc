@@ -4,11 +4,12 @@
 #include <new>
 #include <utility>
 
+#include "enter.h"
 #include "error_book.h"
 #include "weft/base/log.h"
 #include "weft/core/adapter.h"
 #include "weft/core/cancel_node.h"
-#include "weft/core/resume.h"
+#include "weft/core/nursery.h"
 
 namespace weft::inline v0 {
 
@@ -22,15 +23,16 @@ using detail::ParentLink;
 using detail::PostEntry;
 using detail::PostKind;
 using detail::Strand;
-using detail::ThreadState;
 
 namespace {
 
 Executor& here() noexcept {
-  Executor* executor = detail::thread_state().executor;
+  Executor* executor = detail::this_thread().executor;
   WEFT_ASSERT(executor, "L1: a strand is touched only on its home loop");
   return *executor;
 }
+
+Nursery& as_nursery(Scope& scope) noexcept { return static_cast<Nursery&>(scope); }
 
 }  // namespace
 
@@ -48,8 +50,7 @@ void CancellationRuntime::send_kick(Strand& strand) noexcept {
   for (;;) {
     HomeIndex home = strand.home.load(detail::acquire);
     PostEntry entry(strand.kick, PostKind::kick);
-    if (Executor* executor = detail::thread_state().executor;
-        executor && executor->home() == home) {
+    if (Executor* executor = detail::this_thread().executor; executor && executor->home() == home) {
       executor->kicks_.push(entry);
       return;
     }
@@ -95,9 +96,10 @@ Strand& CancellationRuntime::begin(Frame& first, Word word, HomeIndex home,
   strand->kick.next = 0;
   if (how.cancelled) strand->reason.store(how.cancelled, detail::relaxed);
   if (how.waiter) strand->waiter.reset(how.waiter);
-  first.attach_first(*strand);
+  detail::LocalValue* locals = nullptr;
+  if (Strand* starter = detail::this_thread().running) locals = starter->first_frame().locals();
+  first.attach_first(locals ? detail::share_locals(locals) : nullptr);
   first.phase_ = Phase::ready;
-  detail::inherit_locals(*strand);
   return *strand;
 }
 
@@ -108,7 +110,7 @@ void CancellationRuntime::adopt(Strand& child, Scope& parent) noexcept {
 
 void CancellationRuntime::list_child(Strand& child, Scope& parent) noexcept {
   parent.topology_.add_child(child.parent_link);
-  if (parent.flags_ & Scope::kIsNursery) detail::nursery_child_added(parent);
+  if (parent.flags_ & Scope::kIsNursery) ++as_nursery(parent).size_;
 }
 
 Strand& CancellationRuntime::begin_here(Frame& first, Scope* parent, const Start& how) {
@@ -129,7 +131,7 @@ Strand& CancellationRuntime::start_here(Frame& first, Scope* parent, const Start
 
 Strand& CancellationRuntime::start_now(Frame& first, Scope& parent) {
   Strand& strand = begin_here(first, &parent, {.with_handle = true});
-  enter(strand);  // the handle's reference keeps it
+  enter_at_once(strand);
   return strand;
 }
 
@@ -147,8 +149,8 @@ void CancellationRuntime::send_link(Strand& child, Scope& parent, ParentLink* on
 }
 
 Strand& CancellationRuntime::start_leased(Frame& first, Scope& parent, bool with_handle) {
-  Strand& strand =
-      begin(first, CancellationState::HOMED, home_of(parent), {.with_handle = with_handle});
+  Strand& strand = begin(first, CancellationState::HOMED | CancellationState::SHARED,
+                         home_of(parent), {.with_handle = with_handle});
   send_link(strand, parent, kStartOnArrival);
   return strand;
 }
@@ -159,13 +161,14 @@ Strand& CancellationRuntime::start_leased_now(Frame& first, Scope& parent) {
   if (home == loop.home()) {
     Strand& strand = begin_here(first, &parent, {.with_handle = true});
     parent.leases_.drop_at_home();
-    enter(strand);
+    enter_at_once(strand);
     return strand;
   }
-  Strand& strand = begin(first, CancellationState::HOMED, loop.home(), {.with_handle = true});
+  Strand& strand = begin(first, CancellationState::HOMED | CancellationState::SHARED, loop.home(),
+                         {.with_handle = true});
   ++loop.strands_;
   send_link(strand, parent, nullptr);
-  enter(strand);
+  enter_at_once(strand);
   return strand;
 }
 
@@ -173,7 +176,8 @@ void CancellationRuntime::child_link_arrived(ParentLink& link) noexcept {
   Strand& child = Strand::from_parent_link(link);
   Scope& parent = *link.parent();
   bool start = link.prev == kStartOnArrival;
-  list_child(child, parent);  // link.scope stays as it was sent: a child that lives elsewhere reads it
+  list_child(child,
+             parent);  // link.scope stays as it was sent: a child that lives elsewhere reads it
   parent.leases_.drop_at_home();  // the lease has become a listed child
   if (start) {
     Executor& loop = here();
@@ -187,77 +191,74 @@ void CancellationRuntime::child_link_arrived(ParentLink& link) noexcept {
 
 void CancellationRuntime::push_ready(Strand& strand, Executor& loop) noexcept {
   loop.ready_.push(PostEntry(strand.link, PostKind::ready));
-  ++loop.ready_count_;
 }
 
 void CancellationRuntime::wake(Strand& strand) noexcept {
-  Frame& top = *strand.top();
-  if (top.phase_ == Phase::parked) {
-    top.phase_ = Phase::ready;
-  } else {
-    WEFT_ASSERT(top.phase_ == Phase::cancelling, "L6: a wait is resumed exactly once");
-    top.phase_ = strand.wait->must_resume() ? Phase::ready : Phase::unwind;
-  }
+  if (strand.top->phase_ != Phase::parked) [[unlikely]]
+    return wake_cancelling(strand);
+  strand.top->phase_ = Phase::ready;
   push_ready(strand, here());
 }
 
-void CancellationRuntime::enter(Strand& strand) {
-  ThreadState& thread = detail::thread_state();
+void CancellationRuntime::wake_cancelling(Strand& strand) noexcept {
+  Frame& top = *strand.top;
+  WEFT_ASSERT(top.phase_ == Phase::cancelling, "L6: a wait is resumed exactly once");
+  top.phase_ = strand.wait->must_resume() ? Phase::ready : Phase::unwind;
+  push_ready(strand, here());
+}
+
+// In the middle of another's step, or outside of all. The handle's reference keeps the strand.
+void CancellationRuntime::enter_at_once(Strand& strand) {
+  Strand* outer = detail::this_thread().running;
+  enter(strand);
+  detail::this_thread().running = outer;
+}
+
+// What the ready ring holds strands for, beside going on.
+void CancellationRuntime::enter_unusual(Strand& strand) {
   if (strand.is_nursery()) {
-    strand.parent_link.parent()->leases_.post_arrived();
-    detail::nursery_progress(*strand.parent_link.parent());
+    Nursery& nursery = as_nursery(*strand.parent_link.parent());
+    detail::this_thread().running = nullptr;  // it has no frames, and so does not run
+    nursery.leases_.post_arrived();
+    nursery.progress();
     return;
   }
-  Strand* outer = std::exchange(thread.running, &strand);
-  Frame& top = *strand.top();
-  switch (top.phase_) {
-    case Phase::ready:
-      top.phase_ = Phase::running;
-      detail::resume_frame(top, thread);
-      after_step(strand, thread);
-      break;
+  switch (strand.top->phase_) {
     case Phase::unwind:
       unwind(strand);
       break;
     case Phase::joining:
     case Phase::join_ready:
-      top.leases_.post_arrived();
-      joined(strand, thread);
+      strand.top->leases_.post_arrived();
+      joined(strand);
       break;
     case Phase::join_unwind:
     case Phase::join_unwind_ready:
-      top.leases_.post_arrived();
+      strand.top->leases_.post_arrived();
       unwind(strand);
       break;
     case Phase::exit:
-      exit_frame(strand, thread);
+      exit_frame(strand);
       break;
     case Phase::join_exit:
     case Phase::join_exit_ready:
-      top.leases_.post_arrived();
-      exit_frame(strand, thread);
+      strand.top->leases_.post_arrived();
+      exit_frame(strand);
       break;
     default:
       WEFT_ASSERT(false, "L6: a strand enters the ready ring once per wait");
   }
-  thread.running = outer;
 }
 
-void CancellationRuntime::after_step(Strand& strand, ThreadState& thread) {
-  // Every end happens here, not on the coroutine's stack, so the strand is still there to be read.
-  Frame& top = *strand.top();
-  switch (top.phase_) {
-    case Phase::done:
-      finish(strand, top.failed() ? OutcomeKind::error : OutcomeKind::value);
-      break;
-    case Phase::unwind_now:
-      unwind(strand);
-      break;
-    case Phase::exit_now:
-      exit_frame(strand, thread);
-      break;
-    default:
-      break;
+// The coroutine's stack was left for good.
+void CancellationRuntime::leave(Strand& strand) {
+  Frame& top = *strand.top;
+  if (top.phase_ == Phase::done) {
+    finish(strand, top.failed() ? OutcomeKind::error : OutcomeKind::value);
+  } else if (top.phase_ == Phase::exit_now) {
+    exit_frame(strand);
+  } else {
+    unwind(strand);
   }
 }
 
@@ -272,17 +273,16 @@ bool CancellationRuntime::wait_at_end(Frame& frame) noexcept {
   return false;
 }
 
-void CancellationRuntime::joined(Strand& strand, ThreadState& thread) {
-  Frame& frame = *strand.top();
+void CancellationRuntime::joined(Strand& strand) {
+  Frame& frame = *strand.top;
   if (wait_at_end(frame)) return;  // a lease started one more child
   if (frame.is_first()) {
     finish(strand, frame.failed() ? OutcomeKind::error : OutcomeKind::value);
     return;
   }
   Frame& parent = *frame.parent();
-  strand.top_frame = &parent;
-  detail::resume_frame(parent, thread);
-  after_step(strand, thread);
+  strand.top = &parent;
+  resume(strand, parent);
 }
 
 void CancellationRuntime::exit_when_ready(Frame& frame) noexcept {
@@ -291,8 +291,8 @@ void CancellationRuntime::exit_when_ready(Frame& frame) noexcept {
 }
 
 // L9: cancel the children, join them, destroy the frame; then the caller goes on with the result.
-void CancellationRuntime::exit_frame(Strand& strand, ThreadState& thread) {
-  Frame& frame = *strand.top();
+void CancellationRuntime::exit_frame(Strand& strand) {
+  Frame& frame = *strand.top;
   if (!frame.nothing_to_join()) {
     cancel_children(frame, reasons::parent_failed);
     if (frame.topology_.has_children() || frame.leases_.wait()) {
@@ -308,14 +308,13 @@ void CancellationRuntime::exit_frame(Strand& strand, ThreadState& thread) {
   }
   // The caller's awaiter destroys the frame before it hands out the result.
   Frame& parent = *frame.parent();
-  strand.top_frame = &parent;
-  detail::resume_frame(parent, thread);
-  after_step(strand, thread);
+  strand.top = &parent;
+  resume(strand, parent);
 }
 
 void CancellationRuntime::unwind(Strand& strand) noexcept {
   for (;;) {
-    Frame& frame = *strand.top_frame;
+    Frame& frame = *strand.top;
     if (!frame.nothing_to_join()) {
       fire_nodes(frame);
       cancel_children(frame, strand.why());
@@ -324,63 +323,69 @@ void CancellationRuntime::unwind(Strand& strand) noexcept {
         return;
       }
     }
-    std::exception_ptr error = take_errors(frame, nullptr);
+    if (has_errors(frame)) [[unlikely]]
+      pass_errors_on(frame);
     if (frame.is_first()) {
-      if (error) {
-        frame.set_error(std::move(error));
-        finish(strand, OutcomeKind::error);
-      } else {
-        finish(strand, OutcomeKind::cancelled);
-      }
+      finish(strand, frame.failed() ? OutcomeKind::error : OutcomeKind::cancelled);
       return;
     }
     // Innermost first; the parent's awaiter must not destroy the frame again. No recursion, however
     // deep (L10).
     detail::InlineSlot& slot = frame.inline_slot();
     slot.child = nullptr;
-    strand.top_frame = slot.parent;
+    strand.top = slot.parent;
     frame.handle().destroy();
-    if (error) add_error(*slot.parent, std::move(error));
+  }
+}
+
+// Children of a cancelled frame have failed: that is the task's error, or the next frame's affair.
+void CancellationRuntime::pass_errors_on(Frame& frame) noexcept {
+  std::exception_ptr error = take_errors(frame, nullptr);
+  if (frame.is_first()) {
+    frame.set_error(std::move(error));
+  } else {
+    add_error(*frame.parent(), std::move(error));
   }
 }
 
 void CancellationRuntime::finish(Strand& strand, OutcomeKind kind) noexcept {
   Frame& frame = strand.first_frame();
   bool has_value = frame.flags_ & Scope::kHasValue;
-  std::exception_ptr error;
-  if (frame.failed()) {
-    error = std::move(strand.error);
-    strand.error.~exception_ptr();
-    strand.top_frame = &frame;
-    frame.flags_ &= static_cast<std::uint8_t>(~Scope::kFailed);
-  }
+  detail::LocalValue* locals = frame.locals();
   // Destroys what is left of the coroutine; promise::operator delete keeps the block, because the
   // strand has references, and leaves Ended where the frame was.
   frame.handle().destroy();
-  detail::release_locals(strand);
+  detail::this_thread().running = nullptr;  // nobody looks for bindings in it from here on
+  if (locals) detail::release_locals(locals);
   Ended& ended = strand.ended();
-  ended.error = std::move(error);
   ended.kind = kind;
   ended.has_value = has_value;
+  if (kind == OutcomeKind::error) {
+    ended.error = std::move(strand.error);
+    strand.error.~exception_ptr();
+  }
   end(strand);
 }
 
 void CancellationRuntime::end(Strand& strand) noexcept {
   Executor& loop = here();
+  if (!strand.state.is_private() || strand.waiter.attached() ||
+      CancellationState::leaves_husk(strand.state.peek())) {
+    end_shared(strand, loop);
+    return;
+  }
+  // Nobody but its parent, here too (W6), can have heard of it: there is nothing to publish.
+  --loop.strands_;
+  if (strand.parent_link.parent()) release_child(strand, loop);
+  free_strand(strand);
+}
+
+void CancellationRuntime::end_shared(Strand& strand, Executor& loop) noexcept {
   Scope* parent = strand.parent_link.parent();
   bool parent_here = !parent || home_of(*parent) == loop.home();
-
-  Word before;
-  JoinWaiter* waiter;
-  if (parent_here && strand.state.is_private()) {
-    before = strand.state.peek();
-    strand.state.set_private(CancellationState::CLOSED);
-    waiter = strand.waiter.publish_private();
-  } else {
-    before = strand.state.close();
-    waiter = strand.waiter.publish();  // from here on a waiter elsewhere may read the outcome (L7:
-                                       // the frame is gone)
-  }
+  Word before = strand.state.close();
+  // From here on a waiter elsewhere may read the outcome (L7: the frame is gone).
+  JoinWaiter* waiter = strand.waiter.publish();
 
   strand.ended().to_handle =
       before & CancellationState::HANDLE;  // L14: who is owed an error is fixed here
@@ -427,23 +432,31 @@ void CancellationRuntime::release_child(Strand& child, Executor& loop) noexcept 
   Scope& scope = *child.parent_link.parent();
   scope.topology_.remove(child.parent_link);
   Ended& ended = child.ended();
-  bool failed = ended.kind == OutcomeKind::error && !ended.to_handle;
-  if (failed) {
+  if (scope.flags_ & Scope::kIsNursery) {
+    Nursery& nursery = as_nursery(scope);
+    --nursery.size_;
+    if (ended.kind == OutcomeKind::cancelled) nursery.any_cancelled_ = true;
+  }
+  if (ended.kind == OutcomeKind::error && !ended.to_handle) [[unlikely]] {
     ended.read = true;
     add_error(scope, ended.error);
+    cancel_siblings(scope);
   }
-  if (scope.flags_ & Scope::kIsNursery) {
-    detail::nursery_child_left(scope, failed ? OutcomeKind::error : ended.kind);
-  } else if (failed) {
-    cancel_children(scope, reasons::sibling_failed);
-  }
-  scope_progress(scope, loop);
+  if (!scope.topology_.has_children()) scope_progress(scope, loop);
 }
 
-void CancellationRuntime::scope_progress(Scope& scope, Executor& loop) noexcept {
-  if (scope.topology_.has_children()) return;
+void CancellationRuntime::cancel_siblings(Scope& scope) noexcept {
   if (scope.flags_ & Scope::kIsNursery) {
-    detail::nursery_progress(scope);
+    cancel(as_nursery(scope).strand_, reasons::sibling_failed);
+  } else {
+    cancel_children(scope, reasons::sibling_failed);
+  }
+}
+
+// The last child has left.
+void CancellationRuntime::scope_progress(Scope& scope, Executor& loop) noexcept {
+  if (scope.flags_ & Scope::kIsNursery) {
+    as_nursery(scope).progress();
     return;
   }
   Phase next;
@@ -469,12 +482,11 @@ void CancellationRuntime::kick(Strand& strand) noexcept {
     send_kick(strand);  // it has moved; so does its kick
     return;
   }
-  Word word = strand.state.load();
-  strand.state.set_kicked();
+  Word word = strand.state.set_kicked();
   if (strand.is_nursery()) {
-    Scope& nursery = *strand.parent_link.parent();
+    Nursery& nursery = as_nursery(*strand.parent_link.parent());
     if (word & CancellationState::CLOSED) {
-      detail::nursery_progress(nursery);
+      nursery.progress();
       return;
     }
     fire_nodes(nursery);
@@ -488,7 +500,7 @@ void CancellationRuntime::kick(Strand& strand) noexcept {
   }
   strand.kick.next = static_cast<std::uintptr_t>(loop.turn_ns());
 
-  Frame* frame = strand.top();
+  Frame* frame = strand.top;
   Frame& top = *frame;
   bool ignored = word & CancellationState::IGNORED;
   if (ignored) {
@@ -504,7 +516,7 @@ void CancellationRuntime::kick(Strand& strand) noexcept {
   if (ignored || top.phase_ != Phase::parked) return;
 
   top.phase_ = Phase::cancelling;
-  const CancelReason* outer = std::exchange(detail::thread_state().kick_reason, &strand.why());
+  const CancelReason* outer = std::exchange(detail::this_thread().kick_reason, &strand.why());
   switch (strand.wait->cancel()) {
     case Adapter::Answer::over:
       WEFT_ASSERT(top.phase_ == Phase::cancelling,
@@ -518,18 +530,14 @@ void CancellationRuntime::kick(Strand& strand) noexcept {
       top.phase_ = Phase::parked;  // L4: the value is delivered, and the request strikes next
       break;
   }
-  detail::thread_state().kick_reason = outer;
+  detail::this_thread().kick_reason = outer;
 }
 
 void CancellationRuntime::cancel_child(Strand& child, const CancelReason& reason,
                                        Executor& loop) noexcept {
-  if (child.home.load(detail::relaxed) != loop.home() || !child.state.is_private()) {
-    cancel(child, reason);
-    return;
-  }
-  if (child.state.peek() & (CancellationState::CANCELLED | CancellationState::CLOSED)) return;
+  if (!child.state.is_private()) return cancel(child, reason);
+  if (!child.state.request_cancel_private()) return;
   child.reason.store(&reason, detail::relaxed);
-  child.state.set_private(CancellationState::CANCELLED);
   loop.kicks_.push(PostEntry(child.kick, PostKind::kick));
 }
 
@@ -605,7 +613,8 @@ void CancellationRuntime::leave_ignore(Frame& frame) noexcept {
 // --- Small things -------------------------------------------------------------------------------
 
 Strand& CancellationRuntime::strand_of(const Scope& scope) noexcept {
-  if (scope.flags_ & Scope::kIsNursery) return detail::nursery_strand(scope);
+  if (scope.flags_ & Scope::kIsNursery)
+    return const_cast<Nursery&>(static_cast<const Nursery&>(scope)).strand_;
   return static_cast<const Frame&>(scope).strand();
 }
 
@@ -614,7 +623,7 @@ HomeIndex CancellationRuntime::home_of(const Scope& scope) noexcept {
 }
 
 void CancellationRuntime::require_home(const Scope& scope, const char* what) {
-  Executor* executor = detail::thread_state().executor;
+  Executor* executor = detail::this_thread().executor;
   if (!executor || executor->home() != home_of(scope)) detail::throw_off_home(what);
 }
 
@@ -650,7 +659,7 @@ const char* CancellationRuntime::phase_name(const Scope& scope) noexcept {
 }
 
 Adapter* CancellationRuntime::parked_on(Strand& strand) noexcept {
-  Phase phase = strand.top()->phase_;
+  Phase phase = strand.top->phase_;
   return phase == Phase::parked || phase == Phase::cancelling ? strand.wait : nullptr;
 }
 
@@ -659,15 +668,15 @@ void CancellationRuntime::mark_nursery(Scope& scope) noexcept { scope.flags_ |= 
 void CancellationRuntime::move_child(Strand& child, Scope& to) noexcept {
   Scope& from = *child.parent_link.parent();
   from.topology_.remove(child.parent_link);
-  detail::nursery_child_left(from, OutcomeKind::value);
+  --as_nursery(from).size_;
   adopt(child, to);
   if (to.is_effectively_cancelled()) cancel(child, strand_of(to).why());
-  scope_progress(from, here());
+  if (!from.topology_.has_children()) scope_progress(from, here());
 }
 
 void CancellationRuntime::drop_lease_at_home(Scope& scope) noexcept {
   scope.leases_.drop_at_home();
-  scope_progress(scope, here());
+  if (!scope.topology_.has_children()) scope_progress(scope, here());
 }
 
 bool CancellationRuntime::try_close_nursery(Scope& scope) noexcept {
@@ -736,6 +745,8 @@ bool Scope::publish_cancel_node(CancelNode& node) {
 }
 
 namespace detail {
+
+void wake_strand(Strand& strand) noexcept { CancellationRuntime::wake(strand); }
 
 void Frame::fail_with_current_exception() noexcept { set_error(std::current_exception()); }
 

@@ -3,23 +3,18 @@
 
 #include <utility>
 
+#include "this_thread.h"
 #include "weft/core/cancellation_runtime.h"
 #include "weft/core/resume.h"
 
 namespace weft::inline v0::detail {
 
-void Continuation::wake() const noexcept {
+void Continuation::wake_other() const noexcept {
   auto* target = reinterpret_cast<void*>(bits_ & ~kTags);
-  switch (bits_ & kTags) {
-    case kWaker:
-      static_cast<Waker*>(target)->wake();
-      break;
-    case kHandle:
-      resume_foreign(std::coroutine_handle<>::from_address(target));
-      break;
-    default:
-      CancellationRuntime::wake(*static_cast<Strand*>(target));
-      break;
+  if (bits_ & kWaker) {
+    static_cast<Waker*>(target)->wake();
+  } else {
+    resume_foreign(std::coroutine_handle<>::from_address(target));
   }
 }
 
@@ -40,12 +35,12 @@ bool Continuation::cancel_with(const CancelReason& reason) const noexcept {
 }
 
 const CancelReason& ambient_cancel_reason() noexcept {
-  const CancelReason* reason = thread_state().kick_reason;
+  const CancelReason* reason = this_thread().kick_reason;
   return reason ? *reason : reasons::requested;
 }
 
 AmbientCancelReason::AmbientCancelReason(const CancelReason& reason) noexcept
-    : outer_(std::exchange(thread_state().kick_reason, &reason)) {}
-AmbientCancelReason::~AmbientCancelReason() { thread_state().kick_reason = outer_; }
+    : outer_(std::exchange(this_thread().kick_reason, &reason)) {}
+AmbientCancelReason::~AmbientCancelReason() { this_thread().kick_reason = outer_; }
 
 }  // namespace weft::inline v0::detail

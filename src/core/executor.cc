@@ -4,11 +4,11 @@
 #include <string>
 #include <utility>
 
+#include "enter.h"
 #include "error_book.h"
 #include "weft/base/assert.h"
 #include "weft/core/cancellation_runtime.h"
 #include "weft/core/frame_abi.h"
-#include "weft/core/thread_state.h"
 
 namespace weft::inline v0 {
 
@@ -20,6 +20,7 @@ using detail::Strand;
 Executor::Executor() {
   detail::frame_abi_self_test();
   home_ = detail::acquire_port(*this);
+  port_ = &detail::port_at(home_);
 }
 
 Executor::~Executor() {
@@ -34,7 +35,7 @@ Executor::~Executor() {
   detail::release_port(home_);
 }
 
-Executor* Executor::current_or_null() noexcept { return detail::thread_state().executor; }
+Executor* Executor::current_or_null() noexcept { return detail::this_thread().executor; }
 
 Executor& Executor::current(const char* what) {
   if (Executor* executor = current_or_null()) return *executor;
@@ -55,18 +56,54 @@ void Executor::arm_timer(detail::TimerNode&, std::int64_t) {
 void Executor::disarm_timer(detail::TimerNode&) noexcept {}
 
 bool Executor::turn(std::size_t budget) {
-  detail::DrivingScope driving(*this);
+  detail::ThreadState& thread = detail::this_thread();
+  if (thread.executor != this || thread.running) {
+    detail::DrivingScope driving(*this);
+    return turn(budget);
+  }
   turn_ns_ = kNotAsked;
-  take_inbox();
-  run_kicks();
+  if (!port_->inbox.empty()) take_inbox();
+  if (!kicks_.empty()) run_kicks();
+  if (shuffle_ != 0) {
+    run_shuffled(budget);
+    return !ready_.empty();
+  }
   // What becomes ready during this turn waits for the next one, so that I/O and timers come between
   // (L2).
-  if (budget > ready_count_) budget = ready_count_;
-  for (; budget > 0 && !ready_.empty(); --budget) {
+  PostChain batch = std::move(ready_);
+  PostEntry next = batch.front();
+  std::size_t left = budget;
+  for (; left > 0 && next; --left) {
+    PostEntry entry = next;
+    next = PostEntry(entry.node().next);
+    run_entry(entry);
+    if (!kicks_.empty()) run_kicks();
+  }
+  entries_run_ += budget - left;
+  if (next) {
+    batch.begin_at(next);
+    batch.append(std::move(ready_));
+    ready_ = std::move(batch);
+  }
+  return !ready_.empty();
+}
+
+// A turn in which what becomes ready may overtake what is.
+void Executor::run_shuffled(std::size_t budget) noexcept {
+  for (budget = ready_.count_to(budget); budget > 0 && !ready_.empty(); --budget) {
+    ++entries_run_;
     run_entry(pop_ready());
     if (!kicks_.empty()) run_kicks();
   }
-  return !ready_.empty();
+}
+
+PostEntry Executor::pop_ready() noexcept {
+  if (shuffle_ == 0) return ready_.pop();
+  // xorshift64: any state but 0 will do, and a seed names the whole run.
+  shuffle_ ^= shuffle_ << 13;
+  shuffle_ ^= shuffle_ >> 7;
+  shuffle_ ^= shuffle_ << 17;
+  return ready_.pop_at(shuffle_ % ready_.count_to(kShuffleWindow));
 }
 
 void Executor::take_inbox() noexcept {
@@ -87,25 +124,19 @@ void Executor::take_inbox() noexcept {
       case PostKind::ready:
       case PostKind::runnable:
         ready_.push(entry);
-        ++ready_count_;
         break;
     }
   }
 }
 
 void Executor::run_kicks() noexcept {
-  detail::ThreadState& thread = detail::thread_state();
-  Strand* running = std::exchange(thread.running, nullptr);
   while (!kicks_.empty()) CancellationRuntime::kick(Strand::from_kick(kicks_.pop().node()));
-  thread.running = running;
 }
 
-void Executor::run_entry(PostEntry entry) {
-  ++entries_run_;
+inline void Executor::run_entry(PostEntry entry) noexcept {
+  if (entry.kind() == PostKind::ready) [[likely]]
+    return CancellationRuntime::enter(Strand::from_link(entry.node()));
   switch (entry.kind()) {
-    case PostKind::ready:
-      CancellationRuntime::enter(Strand::from_link(entry.node()));
-      break;
     case PostKind::runnable: {
       auto& work = static_cast<Runnable&>(entry.node());
       work.run(work);
@@ -119,53 +150,33 @@ void Executor::run_entry(PostEntry entry) {
   }
 }
 
-PostEntry Executor::pop_ready() noexcept {
-  unsigned at = 0;
-  if (shuffle_ != 0 && ready_count_ > 1) {
-    // xorshift64: any state but 0 will do, and a seed names the whole run.
-    shuffle_ ^= shuffle_ << 13;
-    shuffle_ ^= shuffle_ >> 7;
-    shuffle_ ^= shuffle_ << 17;
-    std::size_t window = ready_count_ < kShuffleWindow ? ready_count_ : kShuffleWindow;
-    at = static_cast<unsigned>(shuffle_ % window);
-  }
-  --ready_count_;
-  return ready_.pop_at(at);
-}
-
-PostChain Executor::take_ready() noexcept {
-  ready_count_ = 0;
-  return std::exchange(ready_, PostChain());
-}
-
 void Executor::run_captured(PostChain& outer) {
+  Strand* running = std::exchange(detail::this_thread().running, nullptr);
   for (take_inbox(); !ready_.empty() || !kicks_.empty(); take_inbox()) {
     run_kicks();
-    if (!ready_.empty()) run_entry(pop_ready());
+    if (ready_.empty()) continue;
+    ++entries_run_;
+    run_entry(pop_ready());
   }
   put_back(outer);
+  detail::this_thread().running = running;
 }
 
 void Executor::put_back(PostChain& outer) noexcept {
-  PostChain later = take_ready();
-  for (PostChain* chain : {&outer, &later}) {
-    while (!chain->empty()) {
-      ready_.push(chain->pop());
-      ++ready_count_;
-    }
-  }
+  outer.append(std::exchange(ready_, {}));
+  ready_ = std::exchange(outer, {});
 }
 
 namespace detail {
 
 DrivingScope::DrivingScope(Executor& executor) noexcept {
-  ThreadState& thread = thread_state();
+  ThreadState& thread = this_thread();
   outer_ = std::exchange(thread.executor, &executor);
   outer_running_ = std::exchange(thread.running, nullptr);
 }
 
 DrivingScope::~DrivingScope() {
-  ThreadState& thread = thread_state();
+  ThreadState& thread = this_thread();
   thread.executor = outer_;
   thread.running = outer_running_;
 }

@@ -37,37 +37,14 @@ Task<void> open_nursery(Nursery*& nursery, TaskStarted<void> started) {
   co_await with_nursery(body);
 }
 
-namespace detail {
-
-namespace {
-Nursery& as_nursery(Scope& scope) noexcept { return static_cast<Nursery&>(scope); }
-}  // namespace
-
-Strand& nursery_strand(const Scope& nursery) noexcept {
-  return const_cast<Nursery&>(static_cast<const Nursery&>(nursery)).strand_;
-}
-
-void nursery_child_added(Scope& nursery) noexcept { ++as_nursery(nursery).size_; }
-
-void nursery_child_left(Scope& scope, OutcomeKind how) noexcept {
-  Nursery& nursery = as_nursery(scope);
-  --nursery.size_;
-  if (how == OutcomeKind::cancelled) nursery.any_cancelled_ = true;
-  if (how == OutcomeKind::error)
-    CancellationRuntime::cancel(nursery.strand_, reasons::sibling_failed);
-}
-
-void nursery_progress(Scope& scope) noexcept {
-  Nursery& nursery = as_nursery(scope);
-  if (nursery.completed_ || !CancellationRuntime::try_close_nursery(scope)) return;
-  CancellationRuntime::cleanup_nodes(scope);
-  nursery.completed_ = true;
-  if (nursery.on_settled_) nursery.on_settled_(nursery);
+void Nursery::progress() noexcept {
+  if (completed_ || !CancellationRuntime::try_close_nursery(*this)) return;
+  CancellationRuntime::cleanup_nodes(*this);
+  completed_ = true;
+  if (on_settled_) on_settled_(*this);
   // From here on its members refuse (require_home): its caller may be gone before they are done.
-  nursery.strand_.home.store(0, detail::relaxed);
-  nursery.waiter_.wake();
+  strand_.home.store(0, detail::relaxed);
+  waiter_.wake();
 }
-
-}  // namespace detail
 
 }  // namespace weft::inline v0

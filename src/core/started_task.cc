@@ -12,7 +12,7 @@ PromiseChildLease::PromiseChildLease(const PromiseChildLease& other) noexcept
 
 PromiseChildLease Scope::lease() {
   CancellationRuntime::require_home(*this, "Scope::lease()");
-  CancellationRuntime::strand_of(*this).state.set_leased();
+  CancellationRuntime::strand_of(*this).state.set_shared();  // W7
   CancellationRuntime::add_lease(*this);
   return PromiseChildLease(*this);
 }
@@ -44,7 +44,7 @@ Scope& running_scope(const char* what) {
     throw UsageError(std::string(what) +
                      " was called outside of a running task: there is no current scope");
   }
-  return *running->top();
+  return *running->top;
 }
 
 void JoinAwaiterBase::wait_for(Strand& strand, Continuation waiter) noexcept {

@@ -17,30 +17,32 @@ void LocalValue::drop_ref(LocalValue* value) noexcept {
   }
 }
 
-LocalValue* LocalValue::find(const void* key) noexcept {
+namespace {
+LocalValue* bindings() noexcept {
   Strand* running = thread_state().running;
-  for (LocalValue* value = running ? running->locals : nullptr; value; value = value->outer_) {
-    if (value->key_ == key) return value;
-  }
-  return nullptr;
+  return running ? running->first_frame().locals() : nullptr;
+}
+}  // namespace
+
+LocalValue* LocalValue::find(const void* key) noexcept {
+  LocalValue* value = bindings();
+  while (value && value->key_ != key) value = value->outer_;
+  return value;
 }
 
-LocalValue* running_locals() noexcept {
-  Strand* running = thread_state().running;
-  if (!running || !running->locals) return nullptr;
-  running->locals->add_ref();
-  return running->locals;
+LocalValue* share_locals(LocalValue* locals) noexcept {
+  if (locals) locals->add_ref();
+  return locals;
 }
+
+LocalValue* running_locals() noexcept { return share_locals(bindings()); }
 
 void push_local(LocalValue* value) noexcept {
-  Strand* running = thread_state().running;
-  LocalValue::drop_ref(std::exchange(running->locals, value));
+  Frame& first = thread_state().running->first_frame();
+  LocalValue::drop_ref(first.locals());
+  first.attach_first(value);
 }
 
-void inherit_locals(Strand& child) noexcept { child.locals = running_locals(); }
-
-void release_locals(Strand& strand) noexcept {
-  LocalValue::drop_ref(std::exchange(strand.locals, nullptr));
-}
+void release_locals(LocalValue* locals) noexcept { LocalValue::drop_ref(locals); }
 
 }  // namespace weft::inline v0::detail

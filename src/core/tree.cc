@@ -79,7 +79,7 @@ void TaskTreeCollector::task(Strand& strand) {
   Frame* chain[kDepthMax];
   int frames = 0;
   int hidden = 0;
-  for (Frame* frame = strand.top(); frame; frame = frame->parent()) {
+  for (Frame* frame = strand.top; frame; frame = frame->parent()) {
     if (frames < kDepthMax) {
       chain[frames++] = frame;
     } else {
@@ -96,7 +96,7 @@ void TaskTreeCollector::task(Strand& strand) {
       if (&strand == detail::thread_state().running) what += " <you are here>";
       if (strand.state.is_cancelled()) what += cancel_note(strand, *executor);
       detail::Adapter* wait = CancellationRuntime::parked_on(strand);
-      line(what, wait ? &wait->where() : nullptr);
+      line(what, wait ? &strand.where : nullptr);
       if (wait) {
         enter();
         wait->introspect(*this);
@@ -137,7 +137,7 @@ std::string async_stack_trace() {
   Strand* strand = detail::thread_state().running;
   if (!strand) return text;
   int number = 0;
-  for (Frame* frame = strand->top(); frame; frame = frame->parent()) {
+  for (Frame* frame = strand->top; frame; frame = frame->parent()) {
     if (!frame->is_first()) {
       text += "#" + std::to_string(number++) + " awaited by " + place(frame->inline_slot().where) +
               "\n";

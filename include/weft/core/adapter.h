@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 // weft::detail::Adapter: what a parked strand points to. The awaiter of the innermost frame, with
-// its type erased.
-#include <source_location>
+// its type erased. Where in the source it stands, the strand knows: one place for all its awaits.
 
 namespace weft::inline v0 {
 class TaskTreeCollector;
@@ -12,7 +11,7 @@ namespace weft::inline v0::detail {
 
 class Adapter {
  public:
-  explicit Adapter(std::source_location where) noexcept : where_(where) {}
+  Adapter() = default;
   Adapter(const Adapter&) = delete;
   Adapter& operator=(const Adapter&) = delete;
 
@@ -27,16 +26,11 @@ class Adapter {
   virtual bool must_resume() noexcept = 0;
   virtual void introspect(TaskTreeCollector& tree) noexcept = 0;
 
-  [[nodiscard]] const std::source_location& where() const noexcept { return where_; }
-
  protected:
   ~Adapter() = default;
-
- private:
-  std::source_location where_;
 };
 
-static_assert(sizeof(Adapter) == 16,
+static_assert(sizeof(Adapter) == 8,
               "a parked task must stay within its budget of bytes (bench: parked_bytes)");
 
 }  // namespace weft::inline v0::detail

@@ -42,8 +42,7 @@ class AwaitAdapter final : public Adapter {
   using Aw = std::remove_reference_t<Hosted<A>>;
 
  public:
-  AwaitAdapter(A&& awaitable, std::source_location where)
-      : Adapter(where), box_(std::forward<A>(awaitable)) {}
+  explicit AwaitAdapter(A&& awaitable) : box_(std::forward<A>(awaitable)) {}
 
   // All in await_suspend(), where the frame is at hand: the adapter need not carry a pointer to it.
   static constexpr bool await_ready() noexcept { return false; }
@@ -116,7 +115,7 @@ class AwaitAdapter final : public Adapter {
     return true;
   }
 
-  AwaiterBox<Hosted<A>> box_;
+  [[no_unique_address]] AwaiterBox<Hosted<A>> box_;
 };
 
 }  // namespace weft::inline v0::detail

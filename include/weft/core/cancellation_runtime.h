@@ -60,7 +60,8 @@ struct CancellationRuntime {
 
   // --- The home loop ----------------------------------------------------------------------------
 
-  static void enter(detail::Strand& strand);
+  // Requires: no strand runs.
+  static inline void enter(detail::Strand& strand);  // src/core/enter.h
   static void kick(detail::Strand& strand) noexcept;
   static void wake(detail::Strand& strand) noexcept;
   static void child_link_arrived(detail::ParentLink& link) noexcept;
@@ -125,25 +126,28 @@ struct CancellationRuntime {
   static void cancel_child(detail::Strand& child, const CancelReason& reason,
                            Executor& here) noexcept;
   static void push_ready(detail::Strand& strand, Executor& here) noexcept;
-  static void after_step(detail::Strand& strand, detail::ThreadState& thread);
-  static void joined(detail::Strand& strand, detail::ThreadState& thread);
-  static void exit_frame(detail::Strand& strand, detail::ThreadState& thread);
+  static inline void resume(detail::Strand& strand, detail::Frame& top);
+  static void enter_at_once(detail::Strand& strand);
+  static void enter_unusual(detail::Strand& strand);
+  static void leave(detail::Strand& strand);
+  static void wake_cancelling(detail::Strand& strand) noexcept;
+  static void joined(detail::Strand& strand);
+  static void exit_frame(detail::Strand& strand);
   static void unwind(detail::Strand& strand) noexcept;
   static void finish(detail::Strand& strand, detail::OutcomeKind kind) noexcept;
+  static void pass_errors_on(detail::Frame& frame) noexcept;
   static void end(detail::Strand& strand) noexcept;
+  static void end_shared(detail::Strand& strand, Executor& here) noexcept;
   static void release_child(detail::Strand& child, Executor& here) noexcept;
+  static void cancel_siblings(Scope& scope) noexcept;
   static void scope_progress(Scope& scope, Executor& here) noexcept;
   static void free_strand(detail::Strand& strand) noexcept;
 };
 
 // What the runtime needs of its neighbours.
 namespace detail {
-[[nodiscard]] Strand& nursery_strand(const Scope& nursery) noexcept;
-void nursery_progress(Scope& nursery) noexcept;  // it may have become empty
-void nursery_child_added(Scope& nursery) noexcept;
-void nursery_child_left(Scope& nursery, OutcomeKind how) noexcept;
-void inherit_locals(Strand& child) noexcept;
-void release_locals(Strand& strand) noexcept;
+[[nodiscard]] LocalValue* share_locals(LocalValue* locals) noexcept;
+void release_locals(LocalValue* locals) noexcept;
 void report_unread_error(const std::exception_ptr& error) noexcept;
 [[noreturn]] void throw_off_home(const char* what);
 }  // namespace detail

@@ -20,6 +20,8 @@
 //   W5  whoever drops the last reference sees everything that the others did before they dropped
 //       theirs.
 //   W6  whoever sees CANCELLED through a member that says so sees the reason.
+//   W7  SHARED is set before anyone can reach the word from another thread without a reference: who
+//       holds a lease of a scope of the strand, and a parent that lives on another loop.
 #include <cstdint>
 
 #include "weft/atomic/atomic.h"
@@ -35,7 +37,7 @@ class CancellationState {
   static constexpr Word IGNORED = 1u << 28;  // an ignore_cancellation() guard is in force
   static constexpr Word KICKED = 1u << 27;   // the home loop knows of CANCELLED
   static constexpr Word HANDLE = 1u << 26;   // a StartedTask exists: errors are owed to it
-  static constexpr Word LEASED = 1u << 25;   // leases were made: their holders may cancel
+  static constexpr Word SHARED = 1u << 25;   // others reach the word without a reference (W7)
   static constexpr Word REF_MASK = (1u << 24) - 1;
 
   CancellationState() = default;
@@ -65,11 +67,12 @@ class CancellationState {
     return before & CANCELLED;
   }
 
-  void set_kicked() noexcept { word_.fetch_or(KICKED, detail::relaxed); }
+  // Returns: the word before. acquire: the reason, which request_cancel() released.
+  Word set_kicked() noexcept { return set(KICKED, detail::acquire); }
 
   // Returns: the word before. relaxed: it settles who kicks and who frees, and publishes nothing;
   // readers of the outcome ask WaiterSlot.
-  Word close() noexcept { return word_.fetch_or(CLOSED, detail::relaxed); }
+  Word close() noexcept { return set(CLOSED, detail::relaxed); }
   [[nodiscard]] static bool leaves_husk(Word before_close) noexcept {
     return (before_close & (CANCELLED | KICKED)) == CANCELLED;
   }
@@ -93,31 +96,42 @@ class CancellationState {
   // Returns: the word before. relaxed: one bit is all that it tells; drop_ref() follows it.
   Word clear_handle() noexcept { return word_.fetch_and(~HANDLE, detail::relaxed); }
 
-  // Home loop, before the first lease of any frame of the strand is handed out.
-  void set_leased() noexcept { word_.fetch_or(LEASED, detail::relaxed); }
-
   void add_ref() noexcept { word_.fetch_add(1, detail::relaxed); }
-  // Returns: true if that was the last one.
-  // acq_rel: W5; release to the last one, acquire by it. [pairs with itself and is_private()]
+  // Requires: the strand has ended, or this is not its own reference.
+  // Returns: true if that was the last one. acq_rel, and acquire where the caller's is the only one
+  // and needs no taking off: W5.
   [[nodiscard]] bool drop_ref() noexcept {
-    return (word_.fetch_sub(1, detail::acq_rel) & REF_MASK) == 1;
+    return (word_.load(detail::acquire) & REF_MASK) == 1 ||
+           (word_.fetch_sub(1, detail::acq_rel) & REF_MASK) == 1;
   }
 
-  // With one reference, held by the home loop, and never a lease, nobody else can write the word:
-  // no need to lock the bus for it.
-  // acquire: W5; set_private() ends the chain of read-modify-writes by which drop_ref() would see
-  // what the others did.
-  [[nodiscard]] bool is_private() const noexcept {
-    return (word_.load(detail::acquire) & (REF_MASK | LEASED)) == 1;
+  void set_shared() noexcept {
+    if (!(peek() & SHARED)) word_.fetch_or(SHARED, detail::relaxed);
   }
-  void set_private(Word flags) noexcept {
-    word_.store(word_.load(detail::relaxed) | flags, detail::relaxed);
+  // The home loop. Returns: true if nobody else can reach the word; then there is no need to lock
+  // the bus for it.
+  [[nodiscard]] bool is_private() const noexcept {
+    return (word_.load(detail::acquire) & (REF_MASK | SHARED)) == 1;
+  }
+  // The same as request_cancel(). Requires: is_private(), HOMED.
+  [[nodiscard]] bool request_cancel_private() noexcept {
+    return !(set_private(CANCELLED) & (CANCELLED | CLOSED));
   }
 
   [[nodiscard]] Word peek() const noexcept { return word_.load(detail::relaxed); }
   void reset(Word initial) noexcept { word_.store(initial, detail::relaxed); }
 
  private:
+  // The home loop. Returns: the word before.
+  Word set(Word flag, std::memory_order order) noexcept {
+    return is_private() ? set_private(flag) : word_.fetch_or(flag, order);
+  }
+  Word set_private(Word flag) noexcept {
+    Word before = peek();
+    word_.store(before | flag, detail::relaxed);
+    return before;
+  }
+
   detail::Atomic<Word> word_;
 };
 

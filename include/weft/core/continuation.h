@@ -19,6 +19,7 @@ class Executor;
 namespace weft::inline v0::detail {
 
 struct Strand;
+void wake_strand(Strand& strand) noexcept;  // CancellationRuntime::wake()
 
 class Waker {
  public:
@@ -42,13 +43,18 @@ class Continuation {
   Continuation(std::coroutine_handle<Promise> handle) noexcept
       : bits_(reinterpret_cast<std::uintptr_t>(handle.address()) | kHandle) {}
 
-  void wake() const noexcept;
+  void wake() const noexcept {
+    if (bits_ & kTags) return wake_other();
+    wake_strand(*reinterpret_cast<Strand*>(bits_));
+  }
   [[nodiscard]] bool cancel_with(const CancelReason& reason) const noexcept;
 
  private:
   static constexpr std::uintptr_t kWaker = 1;
   static constexpr std::uintptr_t kHandle = 2;
   static constexpr std::uintptr_t kTags = 3;
+
+  void wake_other() const noexcept;
 
   std::uintptr_t bits_ = 0;
 };

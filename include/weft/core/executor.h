@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "weft/core/inbox.h"
 #include "weft/core/loop_port.h"
@@ -61,7 +62,7 @@ class Executor {
   template <class Fn>
   void capture(Fn&& fn) {
     take_inbox();  // what was sent before is not fn's
-    detail::PostChain outer = take_ready();
+    detail::PostChain outer = std::exchange(ready_, {});
     try {
       fn();
     } catch (...) {
@@ -91,7 +92,7 @@ class Executor {
   // One turn. Returns: true if ready entries are left.
   bool turn(std::size_t budget = kTurnBudget);
   [[nodiscard]] bool has_ready() const noexcept { return !ready_.empty() || !kicks_.empty(); }
-  [[nodiscard]] detail::LoopPort& port() noexcept { return detail::port_at(home_); }
+  [[nodiscard]] detail::LoopPort& port() noexcept { return *port_; }
 
   // Picks the next ready entry among the first kShuffleWindow, by this generator's state. 0: first
   // in, first out.
@@ -103,22 +104,22 @@ class Executor {
 
   void take_inbox() noexcept;
   void run_kicks() noexcept;
-  void run_entry(detail::PostEntry entry);
+  void run_entry(detail::PostEntry entry) noexcept;
+  void run_shuffled(std::size_t budget) noexcept;
   detail::PostEntry pop_ready() noexcept;
-  detail::PostChain take_ready() noexcept;
   void run_captured(detail::PostChain& outer);
   // Ahead of what is ready now.
   void put_back(detail::PostChain& outer) noexcept;
 
   detail::PostChain ready_;
   detail::PostChain kicks_;
-  std::size_t ready_count_ = 0;
   std::size_t strands_ = 0;
   std::uint64_t entries_run_ = 0;
   static constexpr std::int64_t kNotAsked = INT64_MIN;
   std::int64_t turn_ns_ = kNotAsked;
   std::uint64_t shuffle_ = 0;
   detail::HomeIndex home_ = 0;
+  detail::LoopPort* port_ = nullptr;           // its home's
   std::unique_ptr<detail::ErrorBook> errors_;  // of scopes of this loop whose children failed
 };
 

@@ -2,9 +2,9 @@
 #pragma once
 // weft::detail::Frame: the base of every Task's promise. A scope, plus the way back.
 //
-// A frame is either the first of its strand or awaited in line by the frame above it. Then the
-// awaiter in that frame, an InlineSlot, says whose strand it is, who waits and where the result
-// goes.
+// A frame is either the first of its strand or awaited in line by the frame above it. The first has
+// its strand in front of it. For the others the awaiter in the frame above, an InlineSlot, says
+// whose strand it is, who waits and where the result goes.
 #include <cstdint>
 #include <exception>
 #include <source_location>
@@ -13,6 +13,8 @@
 #include "weft/core/scope.h"
 
 namespace weft::inline v0::detail {
+
+class LocalValue;
 
 // The awaiter of a Task awaited in line, as the child sees it.
 struct InlineSlot {
@@ -26,7 +28,7 @@ struct InlineSlot {
 class Frame : public Scope {
  public:
   [[nodiscard]] Strand& strand() const noexcept {
-    return is_first() ? *reinterpret_cast<Strand*>(slot_ & ~kFirst) : *inline_slot().strand;
+    return is_first() ? *std::launder(static_cast<Strand*>(strand_bytes())) : *inline_slot().strand;
   }
   [[nodiscard]] bool is_first() const noexcept { return slot_ & kFirst; }
   [[nodiscard]] bool failed() const noexcept { return flags_ & kFailed; }
@@ -39,15 +41,21 @@ class Frame : public Scope {
   }
 
   void attach_inline(InlineSlot& slot) noexcept { slot_ = reinterpret_cast<std::uintptr_t>(&slot); }
-  void attach_first(Strand& strand) noexcept {
-    slot_ = reinterpret_cast<std::uintptr_t>(&strand) | kFirst;
+  void attach_first(LocalValue* locals) noexcept {
+    slot_ = reinterpret_cast<std::uintptr_t>(locals) | kFirst;
+  }
+  // The strand's task-local bindings, innermost first. They lie in the first frame, which needs no
+  // pointer to its strand. Requires: is_first().
+  [[nodiscard]] LocalValue* locals() const noexcept {
+    return reinterpret_cast<LocalValue*>(slot_ & ~kFirst);
   }
 
   [[nodiscard]] std::coroutine_handle<> handle() noexcept { return handle_of_promise(this); }
   // The strand bytes in front of this frame. Requires: the frame was allocated by its promise's
   // operator new.
-  [[nodiscard]] void* strand_bytes() noexcept {
-    return reinterpret_cast<std::byte*>(this) - (kPromiseOffset + std::ptrdiff_t{sizeof(Strand)});
+  [[nodiscard]] void* strand_bytes() const noexcept {
+    auto* promise = reinterpret_cast<std::byte*>(const_cast<Frame*>(this));
+    return promise - (kPromiseOffset + std::ptrdiff_t{sizeof(Strand)});
   }
 
   // The coroutine ends, and there is nothing to join, nor an error of a child that ended before
@@ -80,11 +88,6 @@ static_assert(sizeof(Frame) == 24,
 inline Frame& Strand::first_frame() noexcept {
   return *std::launder(
       reinterpret_cast<Frame*>(reinterpret_cast<std::byte*>(this + 1) + kPromiseOffset));
-}
-
-inline Frame* Strand::top() noexcept {
-  Frame& first = first_frame();
-  return first.failed() ? &first : top_frame;
 }
 
 }  // namespace weft::inline v0::detail

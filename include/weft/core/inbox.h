@@ -16,7 +16,9 @@
 //   I3  after kClosed nothing is ever added, until reopen().
 //   I4  an entry belongs to the loop from the moment its push returned true: the producer touches
 //       it no more.
+#include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "weft/atomic/atomic.h"
 
@@ -59,49 +61,60 @@ class PostChain {
  public:
   PostChain() = default;
   // Requires: the links lead from head to tail and end there.
-  PostChain(PostEntry head, PostEntry tail) noexcept : head_(head), tail_(tail) {}
+  PostChain(PostEntry head, PostNode& tail) noexcept : head_{head.bits()}, tail_(&tail) {}
+  PostChain(PostChain&& other) noexcept { append(std::move(other)); }
+  PostChain& operator=(PostChain&& other) noexcept {
+    clear();
+    append(std::move(other));
+    return *this;
+  }
 
-  [[nodiscard]] bool empty() const noexcept { return !head_; }
+  [[nodiscard]] bool empty() const noexcept { return head_.next == 0; }
   void push(PostEntry entry) noexcept {
     entry.node().next = 0;
-    if (head_) {
-      tail_.node().next = entry.bits();
-    } else {
-      head_ = entry;
-    }
-    tail_ = entry;
+    tail_->next = entry.bits();
+    tail_ = &entry.node();
   }
   // Requires: !empty().
   PostEntry pop() noexcept {
-    PostEntry entry = head_;
-    head_ = PostEntry(entry.node().next);
+    PostEntry entry(head_.next);
+    head_.next = entry.node().next;
+    if (empty()) tail_ = &head_;
     return entry;
   }
+  [[nodiscard]] PostEntry front() const noexcept { return PostEntry(head_.next); }
+  // Forgets what stands before `entry`, which is one of the chain's.
+  void begin_at(PostEntry entry) noexcept { head_.next = entry.bits(); }
   // Takes out the n-th entry, counted from 0. Requires: there are that many.
-  PostEntry pop_at(unsigned n) noexcept {
-    if (n == 0) return pop();
-    PostEntry before = head_;
-    while (--n) before = PostEntry(before.node().next);
-    PostEntry entry(before.node().next);
-    before.node().next = entry.node().next;
-    if (entry.bits() == tail_.bits()) tail_ = before;
+  PostEntry pop_at(std::size_t n) noexcept {
+    PostNode* before = &head_;
+    while (n-- > 0) before = &PostEntry(before->next).node();
+    PostEntry entry(before->next);
+    before->next = entry.node().next;
+    if (tail_ == &entry.node()) tail_ = before;
     return entry;
   }
   void append(PostChain&& other) noexcept {
     if (other.empty()) return;
-    if (head_) {
-      tail_.node().next = other.head_.bits();
-    } else {
-      head_ = other.head_;
-    }
+    tail_->next = other.head_.next;
     tail_ = other.tail_;
-    other.head_ = PostEntry();
+    other.clear();
   }
-  [[nodiscard]] PostEntry front() const noexcept { return head_; }
+  // Returns: how many entries there are, or `most` if there are more. O(most).
+  [[nodiscard]] std::size_t count_to(std::size_t most) const noexcept {
+    std::size_t count = 0;
+    for (PostEntry at(head_.next); at && count < most; at = PostEntry(at.node().next)) ++count;
+    return count;
+  }
 
  private:
-  PostEntry head_;
-  PostEntry tail_;
+  void clear() noexcept {
+    head_.next = 0;
+    tail_ = &head_;
+  }
+
+  PostNode head_{0};         // its link is the first entry
+  PostNode* tail_ = &head_;  // the last entry, or head_: a push need not ask which
 };
 
 class Inbox {
@@ -122,9 +135,12 @@ class Inbox {
     return head == kAsleep ? Pushed::wake_it : Pushed::quietly;
   }
 
+  // The loop: a look at no cost.
+  [[nodiscard]] bool empty() const noexcept { return head_.load(relaxed) == kEmpty; }
+
   // The loop. Returns: everything sent so far, oldest first. Ends a sleep.
   PostChain take_all() noexcept {
-    if (head_.load(relaxed) == kEmpty) return {};
+    if (empty()) return {};
     return in_order(head_.exchange(kEmpty, acquire));  // T
   }
 
@@ -161,7 +177,7 @@ class Inbox {
       entry.node().next = oldest;
       oldest = entry.bits();
     }
-    return PostChain(PostEntry(oldest), tail);
+    return PostChain(PostEntry(oldest), tail.node());
   }
 
   Atomic<std::uintptr_t> head_{kEmpty};

@@ -101,10 +101,10 @@ class Nursery : public Scope {
  private:
   template <class>
   friend class detail::StartAwaiterBase;
-  friend detail::Strand& detail::nursery_strand(const Scope&) noexcept;
-  friend void detail::nursery_progress(Scope&) noexcept;
-  friend void detail::nursery_child_added(Scope&) noexcept;
-  friend void detail::nursery_child_left(Scope&, detail::OutcomeKind) noexcept;
+  friend struct CancellationRuntime;
+
+  // It may have become empty.
+  void progress() noexcept;
 
   detail::Strand strand_;
   detail::Continuation waiter_;

@@ -72,18 +72,18 @@ class Scope {
     parked,       // its awaiter was started; cancellable
     cancelling,   // its awaiter was asked to cancel and has not answered yet
     ready,        // in the ready ring
-    unwind_now,   // cancelled: frames are to be destroyed, innermost first, as soon as the stack is
-                  // left
-    unwind,       // the same, in the ready ring
+    unwind,       // cancelled: frames are to be destroyed, innermost first; in the ready ring
     joining,      // at its end, waiting for children or leases
     join_ready,   // the same, all gone, in the ready ring
     join_unwind,  // waiting for children or leases in the middle of unwinding
     join_unwind_ready,
-    exit_now,   // ok() met an error: this frame ends here, its result is in place
-    exit,       // the same, in the ready ring
+    exit,  // ok() met an error: this frame ends here, its result is in place; in the ready ring
     join_exit,  // the same, waiting for children or leases
     join_exit_ready,
-    done,  // at its end, everything joined
+    // From here on: what the loop has to do as soon as the stack is left.
+    done,        // at its end, everything joined
+    unwind_now,  // cancelled: as unwind, without the ready ring
+    exit_now,    // as exit, without the ready ring
   };
 
   static constexpr std::uint8_t kIsNursery = 1;

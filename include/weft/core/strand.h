@@ -18,16 +18,18 @@
 //   home loop                     everything else
 //
 // Invariants
-//   T1  top is the innermost frame; following parent() leads to the first frame. When the first
-//       frame failed, its error lies where top lay, and top() answers with the first frame.
+//   T1  top is the innermost frame; following parent() leads to the first frame.
 //   T2  wait is valid exactly while top's phase is parked or cancelling; otherwise those bytes are
 //       `link`.
 //   T3  link is in at most one chain at a time (L6: exactly one resume).
 //   T4  after the end, `Ended` lies where the frame lay.
+//   T5  where is the co_await that the innermost frame began last; when the first frame has failed,
+//       and so awaits no more, its error lies there.
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <new>
+#include <source_location>
 
 #include "weft/core/cancel_reason.h"
 #include "weft/core/cancellation_state.h"
@@ -44,7 +46,6 @@ class Adapter;
 class Frame;
 struct JoinWaiter;
 struct Strand;
-class LocalValue;
 
 using HomeIndex = std::uint32_t;  // a LoopPort's place in the process-wide slab; 0: none
 
@@ -94,31 +95,25 @@ struct alignas(16) Strand {
     Adapter* wait;
     PostNode link;
   };
-  union {
-    Frame* top_frame;
-    std::exception_ptr error;  // T1
-  };
+  Frame* top;
   WaiterSlot<JoinWaiter> waiter;
-  LocalValue* locals;
+  union {
+    std::source_location where;
+    std::exception_ptr error;  // T5
+  };
   ParentLink parent_link;
 
   // Requires: nobody can reach it yet; `word` says whether it has its home.
   Strand(CancellationState::Word word, HomeIndex at_home, Frame* first) noexcept
-      : state(word),
-        home(at_home),
-        reason(nullptr),
-        wait(nullptr),
-        top_frame(first),
-        locals(nullptr) {}
+      : state(word), home(at_home), reason(nullptr), wait(nullptr), top(first), where() {}
   Strand(const Strand&) = delete;
   Strand& operator=(const Strand&) = delete;
   ~Strand() {}
 
   // The first frame's promise, which lies at a fixed distance.
   [[nodiscard]] inline Frame& first_frame() noexcept;
-  [[nodiscard]] inline Frame* top() noexcept;
   // A Nursery's strand has no frames; parent_link names the nursery itself.
-  [[nodiscard]] bool is_nursery() const noexcept { return top_frame == nullptr; }
+  [[nodiscard]] bool is_nursery() const noexcept { return top == nullptr; }
   [[nodiscard]] Ended& ended() noexcept {
     return *std::launder(reinterpret_cast<Ended*>(this + 1));
   }

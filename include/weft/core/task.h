@@ -176,7 +176,7 @@ class InlineAwaiter : public InlineSlot {
     strand = &of;
     parent = &frame;
     child->attach_inline(*this);
-    of.top_frame = child;
+    of.top = child;
     return transfer_to(*child);
   }
 
@@ -215,7 +215,7 @@ struct FinalAwaiter {
       return transfer_to_loop();
     }
     InlineSlot& slot = frame.inline_slot();
-    slot.strand->top_frame = slot.parent;
+    slot.strand->top = slot.parent;
     return transfer_to(*slot.parent);
   }
   void await_resume() const noexcept {}
@@ -309,7 +309,8 @@ class TaskPromise final : public TaskResult<T> {
                          }) {
       return std::forward<A>(awaitable).await_in_frame(static_cast<Frame&>(*this));
     } else if constexpr (Awaitable<A>) {
-      return AwaitAdapter<A>(std::forward<A>(awaitable), at);
+      this->strand().where = at;
+      return AwaitAdapter<A>(std::forward<A>(awaitable));
     } else {
       static_assert(std::invocable<A>,
                     "weft: this is neither awaitable nor a function that returns an awaitable");

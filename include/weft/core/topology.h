@@ -44,9 +44,8 @@ class Topology {
   template <class Fn>
   void for_each_child(Fn&& fn) const {
     if (!has_children()) return;
-    // Backwards to the first child, then forwards: start order.
-    ParentLink* child = first_->prev;
-    while (child != first_ && child->prev->is_child()) child = child->prev;
+    ParentLink* child = first_;
+    while (!child->is_child()) child = child->next;  // R2
     for (;; child = child->next) {
       fn(Strand::from_parent_link(*child));
       if (child == first_->prev) return;

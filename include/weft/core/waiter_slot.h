@@ -49,11 +49,7 @@ class WaiterSlot {
   void reset(Waiter* waiter) noexcept {
     slot_.store(reinterpret_cast<std::uintptr_t>(waiter), relaxed);
   }
-  [[nodiscard]] Waiter* publish_private() noexcept {
-    std::uintptr_t before = slot_.load(relaxed);
-    slot_.store(kDone, relaxed);
-    return reinterpret_cast<Waiter*>(before);
-  }
+  [[nodiscard]] bool attached() const noexcept { return slot_.load(relaxed) != kEmpty; }
 
  private:
   static constexpr std::uintptr_t kEmpty = 0;
