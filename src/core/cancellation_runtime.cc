@@ -116,7 +116,7 @@ void CancellationRuntime::list_child(Strand& child, Scope& parent) noexcept {
 Strand& CancellationRuntime::begin_here(Frame& first, Scope* parent, const Start& how) {
   Executor& loop = here();
   Start start = how;
-  if (parent && parent->is_effectively_cancelled()) start.cancelled = &strand_of(*parent).why();
+  if (parent) start.cancelled = doom_of(*parent);
   Strand& strand = begin(first, CancellationState::HOMED, loop.home(), start);
   ++loop.strands_;
   if (parent) adopt(strand, *parent);
@@ -184,7 +184,17 @@ void CancellationRuntime::child_link_arrived(ParentLink& link) noexcept {
     ++loop.strands_;
     push_ready(child, loop);
   }
-  if (parent.is_effectively_cancelled()) cancel(child, strand_of(parent).why());
+  if (const CancelReason* doom = doom_of(parent)) cancel(child, *doom);
+}
+
+// Returns: why a child that joins the scope now is cancelled from the start, or null.
+const CancelReason* CancellationRuntime::doom_of(const Scope& scope) noexcept {
+  Strand& strand = strand_of(scope);
+  if (strand.is_effectively_cancelled()) return &strand.why();
+  // L9: an exception or an ok() error has left the frame, and its children are being cancelled.
+  bool leaving = scope.phase_ == Phase::join_exit || scope.phase_ == Phase::join_exit_ready ||
+                 (scope.flags_ & Scope::kFailed);
+  return leaving ? &reasons::parent_failed : nullptr;
 }
 
 // --- The home loop: entering and leaving --------------------------------------------------------
@@ -374,7 +384,7 @@ void CancellationRuntime::end(Strand& strand) noexcept {
     end_shared(strand, loop);
     return;
   }
-  // Nobody but its parent, here too (W6), can have heard of it: there is nothing to publish.
+  // Nobody but its parent, here too (W7), can have heard of it: there is nothing to publish.
   --loop.strands_;
   if (strand.parent_link.parent()) release_child(strand, loop);
   free_strand(strand);
@@ -656,6 +666,10 @@ const char* CancellationRuntime::phase_name(const Scope& scope) noexcept {
       return "ended";
   }
   return "";
+}
+
+Strand* CancellationRuntime::waiter_of_nursery(const Scope& nursery) noexcept {
+  return static_cast<const Nursery&>(nursery).waiter_.strand();
 }
 
 Adapter* CancellationRuntime::parked_on(Strand& strand) noexcept {

@@ -132,16 +132,42 @@ std::string task_tree(const Scope& scope) {
   return tree.take();
 }
 
+namespace {
+
+// Where a strand goes on upwards: the frame that its first frame was started in or awaited by.
+Frame* frame_above(Strand& strand, const char*& how) {
+  Scope* scope = strand.parent_link.parent();
+  if (!scope) return nullptr;
+  Strand* above = &CancellationRuntime::strand_of(*scope);
+  if (above->home.load(detail::acquire) != strand.home.load(detail::acquire)) return nullptr;
+  if (!above->is_nursery()) {
+    how = "started in the scope of";
+    return static_cast<Frame*>(scope);
+  }
+  how = "started in a nursery of";
+  Strand* owner = CancellationRuntime::waiter_of_nursery(*scope);
+  return owner ? owner->top : nullptr;
+}
+
+}  // namespace
+
 std::string async_stack_trace() {
   std::string text;
   Strand* strand = detail::thread_state().running;
   if (!strand) return text;
   int number = 0;
-  for (Frame* frame = strand->top; frame; frame = frame->parent()) {
+  auto line = [&](const char* how, const std::string& what) {
+    text += "#" + std::to_string(number++) + " " + how + " " + what + "\n";
+  };
+  for (Frame* frame = strand->top; frame && number < TaskTreeCollector::kDepthMax;) {
     if (!frame->is_first()) {
-      text += "#" + std::to_string(number++) + " awaited by " + place(frame->inline_slot().where) +
-              "\n";
+      line("awaited by", place(frame->inline_slot().where));
+      frame = frame->parent();
+      continue;
     }
+    const char* how = "";
+    frame = frame_above(frame->strand(), how);
+    if (frame) line(how, place(frame->strand().where));
   }
   return text;
 }

@@ -79,18 +79,17 @@ inline Books& books() {
   return all;
 }
 
-// Adds up frame_stats() of every thread that ever touched it and has exited.
+// Adds up frame_stats() of every thread that touched it, when it exits. Not for the main thread.
 class FrameTally {
  public:
-  FrameTally() noexcept : before_(frame_stats().blocks_live) {}
-  ~FrameTally() { books().frames_ += frame_stats().blocks_live - before_; }
+  FrameTally() = default;
+  FrameTally(const FrameTally&) = delete;
+  FrameTally& operator=(const FrameTally&) = delete;
+  ~FrameTally() { books().frames_ += frame_stats().blocks_live; }
   static void touch() noexcept {
     thread_local FrameTally here;
     static_cast<void>(&here);
   }
-
- private:
-  std::int64_t before_;
 };
 
 // In every task body.
@@ -113,7 +112,10 @@ inline Task<void> print_tree(std::atomic<int>& printed) {
 
 class StressTest : public ::testing::Test {
  protected:
-  static constexpr auto kNoProgressMax = std::chrono::seconds(120);
+  // 120 seconds without any progress: the tree, the seed, and the end.
+  static constexpr auto kLookEvery = std::chrono::seconds(10);
+  static constexpr int kLooksMax = 12;
+  static constexpr int kSpinsMax = 32;
 
   StressTest() : seed_(choose_seed()), live_before_(frame_stats().blocks_live) {
     std::printf("[   SEED   ] WEFT_SEED=%llu\n", static_cast<unsigned long long>(seed_));
@@ -149,7 +151,13 @@ class StressTest : public ::testing::Test {
   static void round() noexcept { books().rounds_.fetch_add(1, std::memory_order_relaxed); }
   // Not too many tasks at a time, so that memory stays bounded and loops fall asleep now and then.
   static void keep_below(std::int64_t open_max) {
-    while (books().open() >= open_max) std::this_thread::yield();
+    for (int spins = 0; books().open() >= open_max; ++spins) {
+      if (spins < kSpinsMax) {
+        std::this_thread::yield();
+      } else {  // leave the processors to the loops
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
+      }
+    }
   }
   static void wait_until_all_ended() { keep_below(1); }
 
@@ -160,15 +168,18 @@ class StressTest : public ::testing::Test {
   }
   void watch() {
     std::int64_t seen = -1;
+    int looks_left = kLooksMax;
     std::unique_lock lock(mutex_);
-    while (!bell_.wait_for(lock, kNoProgressMax, [&] { return over_; })) {
+    while (!bell_.wait_for(lock, kLookEvery, [&] { return over_; })) {
       std::int64_t now = books().rounds_ + books().ended_ + books().begun_;
-      if (now == seen) bark();
+      looks_left = now == seen ? looks_left - 1 : kLooksMax;
       seen = now;
+      if (looks_left == 0) bark();
     }
   }
   [[noreturn]] void bark() {
-    std::fprintf(stderr, "stress: nothing moved; WEFT_SEED=%llu started %lld begun %lld ended %lld\n",
+    std::fprintf(stderr,
+                 "stress: nothing moved; WEFT_SEED=%llu started %lld begun %lld ended %lld\n",
                  static_cast<unsigned long long>(seed_), static_cast<long long>(books().started_),
                  static_cast<long long>(books().begun_), static_cast<long long>(books().ended_));
     std::atomic<int> printed{0};

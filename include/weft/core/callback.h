@@ -31,6 +31,7 @@
 #include "weft/base/assert.h"
 #include "weft/core/continuation.h"
 #include "weft/core/executor.h"
+#include "weft/core/invoked.h"
 
 namespace weft::inline v0 {
 
@@ -168,11 +169,14 @@ class UntilCallback {
 template <class... Signatures, class Init>
   requires(sizeof...(Signatures) > 0)
 [[nodiscard]] auto until_callback(Init&& init) {
+  detail::check_callable<Init>();
   return detail::UntilCallback<Init, detail::NoCancel, Signatures...>(std::forward<Init>(init), {});
 }
 template <class... Signatures, class Init, std::invocable Cancel>
   requires(sizeof...(Signatures) > 0)
 [[nodiscard]] auto until_callback(Init&& init, Cancel&& cancel) {
+  detail::check_callable<Init>();
+  detail::check_callable<Cancel>();
   return detail::UntilCallback<Init, Cancel, Signatures...>(std::forward<Init>(init),
                                                             std::forward<Cancel>(cancel));
 }

@@ -13,9 +13,11 @@
 // do_cancel(), do_cleanup() and the owner's own successful disarm() happens.
 //
 // Threads        publish and hooks: the scope's home loop. HeapCancelNode: disarm(), add_ref(),
-//                drop_ref() on any thread. Cancellation   do_cancel() runs on the home loop, ahead
-//                of every task, never on the canceller's stack. Allocation     none; the nodes are
-//                yours.
+//                drop_ref() on any thread.
+// Cancellation   do_cancel() runs on the home loop, when the kick arrives or the task unwinds,
+//                whichever is first; never on the canceller's stack. A node that is published into
+//                a cancelled scope fires inside the call.
+// Allocation     none; the nodes are yours.
 //
 // Invariants
 //   N1  a node is published at most once.

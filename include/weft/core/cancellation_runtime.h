@@ -105,6 +105,8 @@ struct CancellationRuntime {
   static const char* phase_name(const Scope& scope) noexcept;
   static detail::Adapter* parked_on(detail::Strand& strand) noexcept;
   static const detail::Topology& topology(const Scope& scope) noexcept { return scope.topology_; }
+  // The strand whose co_await opened the nursery, if it is one's own.
+  static detail::Strand* waiter_of_nursery(const Scope& nursery) noexcept;
 
   static void mark_nursery(Scope& scope) noexcept;
   // Makes a child of one nursery a child of another of the same loop.
@@ -118,6 +120,7 @@ struct CancellationRuntime {
   static detail::Strand& begin(detail::Frame& first, Word word, detail::HomeIndex home,
                                const Start& how) noexcept;
   static detail::Strand& begin_here(detail::Frame& first, Scope* parent, const Start& how);
+  static const CancelReason* doom_of(const Scope& scope) noexcept;
   static void adopt(detail::Strand& child, Scope& parent) noexcept;
   static void list_child(detail::Strand& child, Scope& parent) noexcept;
   static void send_link(detail::Strand& child, Scope& parent,

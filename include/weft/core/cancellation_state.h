@@ -7,7 +7,8 @@
 // reference count share one atomic, so that each question is settled by a single read-modify-write.
 //
 // Threads        request_cancel(), add_ref(), drop_ref(), is_*(): any thread that holds a
-//                reference. everything else: the strand's home loop.
+//                reference, a lease of one of the strand's scopes, or the strand as a child.
+//                Everything else: the strand's home loop.
 //
 // Invariants
 //   W1  CANCELLED, CLOSED and HOMED are never cleared.
@@ -59,20 +60,20 @@ class CancellationState {
   }
 
   // The home was stored before. Returns: true if the strand was cancelled before it had one.
-  // acq_rel: releases the home to the canceller that finds HOMED; acquires the reason (W6). [pairs
-  // with C]
+  // release: the home, to the canceller that finds HOMED. The reason (W6) is acquired where
+  // set_kicked() looks at the word. [pairs with C]
   bool set_homed() noexcept {
-    Word before = word_.fetch_or(HOMED, detail::acq_rel);  // H
+    Word before = word_.fetch_or(HOMED, detail::release);  // H
     if (before & CANCELLED) set_kicked();
     return before & CANCELLED;
   }
 
-  // Returns: the word before. acquire: the reason, which request_cancel() released.
-  Word set_kicked() noexcept { return set(KICKED, detail::acquire); }
+  // Returns: the word before. relaxed: the kick's own arrival brought the reason with it.
+  Word set_kicked() noexcept { return set(KICKED); }
 
   // Returns: the word before. relaxed: it settles who kicks and who frees, and publishes nothing;
   // readers of the outcome ask WaiterSlot.
-  Word close() noexcept { return set(CLOSED, detail::relaxed); }
+  Word close() noexcept { return set(CLOSED); }
   [[nodiscard]] static bool leaves_husk(Word before_close) noexcept {
     return (before_close & (CANCELLED | KICKED)) == CANCELLED;
   }
@@ -123,8 +124,8 @@ class CancellationState {
 
  private:
   // The home loop. Returns: the word before.
-  Word set(Word flag, std::memory_order order) noexcept {
-    return is_private() ? set_private(flag) : word_.fetch_or(flag, order);
+  Word set(Word flag) noexcept {
+    return is_private() ? set_private(flag) : word_.fetch_or(flag, detail::relaxed);
   }
   Word set_private(Word flag) noexcept {
     Word before = peek();

@@ -48,6 +48,10 @@ class Continuation {
     wake_strand(*reinterpret_cast<Strand*>(bits_));
   }
   [[nodiscard]] bool cancel_with(const CancelReason& reason) const noexcept;
+  // The strand that waits; null if it is a branch or a foreign coroutine.
+  [[nodiscard]] Strand* strand() const noexcept {
+    return (bits_ & kTags) == 0 ? reinterpret_cast<Strand*>(bits_) : nullptr;
+  }
 
  private:
   static constexpr std::uintptr_t kWaker = 1;

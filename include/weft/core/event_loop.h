@@ -15,9 +15,9 @@
 //     };
 //     int main(int argc, char** argv) { QApplication app(argc, argv); return run(app, async_main()); }
 //
-// The first four suffice: then tasks run at the end of the callback of that loop which made them
-// ready, on its stack, and what needs more fails with a message: resuming from another thread wants
-// post, sleeping wants call_at. An outstanding call_at may outlive the run(); it then does nothing.
+// The first four suffice: then tasks run inside the callback of that loop which resumed them, on its
+// stack, before the resume returns, and what needs more fails with a message: resuming from another
+// thread wants post, sleeping wants call_at. An outstanding call_at may outlive the run(); it then does nothing.
 //
 // is_running() and event_loop_id() serve to refuse a run() inside a run() of the same loop. A run()
 // of another loop inside is allowed: it blocks the outer one.

@@ -79,6 +79,7 @@ template <class E, class Fn>
   requires std::same_as<std::invoke_result_t<std::decay_t<Fn>&, ExpectedNursery<E>&>,
                         Task<std::expected<NurseryEnd, E>>>
 [[nodiscard]] Task<std::expected<void, E>> with_expected_nursery(Fn&& body) {
+  detail::check_callable<Fn>();
   return detail::run_expected_nursery<E, std::decay_t<Fn>>(std::forward<Fn>(body));
 }
 

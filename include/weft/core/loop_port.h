@@ -8,8 +8,9 @@
 //
 // Invariants
 //   P1  a port belongs to one Executor from acquire_port() to release_port().
-//   P2  wake() is called once for each Inbox::Pushed::wake_it, and under the port's mutex, so that
-//       the owner may go away as soon as release_port() returned.
+//   P2  wake() is called once for each Inbox::Pushed::wake_it, and under the port's mutex (but for
+//       the owner's own thread, which cannot go away meanwhile), so that the owner may go away as
+//       soon as release_port() returned.
 #include <condition_variable>
 #include <mutex>
 

@@ -286,6 +286,7 @@ class StartDescription {
 template <class Fn>
   requires std::same_as<std::invoke_result_t<Fn&, Nursery&>, Task<NurseryEnd>>
 [[nodiscard]] auto with_nursery(Fn&& body) {
+  detail::check_callable<Fn>();
   return detail::NurseryAwaitable<Fn>(std::forward<Fn>(body));
 }
 

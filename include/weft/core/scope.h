@@ -6,11 +6,12 @@
 //     auto& scope = co_await current_scope();
 //     auto child = work().start(scope);
 //
-// Threads        the scope's home loop only; a call from elsewhere is refused with UsageError.
-//                Other threads hold a StartedTask, a PromiseChildLease or a CancelHandle.
+// Threads        the scope's home loop only; a call from elsewhere that would change it is refused
+//                with UsageError, and the queries are not for elsewhere. Other threads hold a
+//                StartedTask, a PromiseChildLease or a CancelHandle.
 // Cancellation   is_cancelled() is O(1) and sees what any thread asked for. cancel() never runs
-//                user code on its caller's stack: hooks and waits are told by the home loop, ahead
-//                of every task.
+//                user code on its caller's stack: waits are told by the home loop, ahead of every
+//                task, and hooks too, unless the task itself reaches a cancel point first.
 // Allocation     none: children and nodes are linked through their own memory.
 //
 // A frame's scope joins its children when its coroutine ends, and its locals are gone by then:

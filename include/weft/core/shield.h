@@ -8,12 +8,14 @@
 //   until_cancelled_and(x)   waits until cancelled, then runs x, shielded, and ends cancelled. For
 //                            goodbyes: send a last message, delete the temporary file.
 //
-// Errors         x's pass through, also those of until_cancelled_and's x.
+// Errors         x's pass through, also those of until_cancelled_and's x. An error that disposable()
+//                drops is logged (L14).
 // Allocation     none. A Task under a shield is a strand of its own, with a clean word.
 #include <type_traits>
 #include <utility>
 
 #include "weft/core/branch.h"
+#include "weft/core/cancellation_runtime.h"
 #include "weft/core/forwarded_awaiter.h"
 #include "weft/core/invoked.h"
 
@@ -52,7 +54,17 @@ template <class A>
 class DisposableAwaiter final : public ForwardedAwaiter<A> {
  public:
   using ForwardedAwaiter<A>::ForwardedAwaiter;
-  [[nodiscard]] static constexpr std::false_type await_must_resume() noexcept { return {}; }
+  // A result that came after all is taken, as the protocol wants, and dropped; an error is logged.
+  [[nodiscard]] std::false_type await_must_resume() const noexcept {
+    auto& inner = const_cast<DisposableAwaiter&>(*this).inner();
+    if (!call_must_resume(inner)) return {};
+    try {
+      static_cast<void>(inner.await_resume());
+    } catch (...) {
+      report_unread_error(std::current_exception());
+    }
+    return {};
+  }
 };
 
 template <class A>

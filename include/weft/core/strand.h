@@ -12,7 +12,8 @@
 // elided frame has none).
 //
 // Which thread may touch what:
-//   any thread with a reference   state, reason, home (read), waiter; kick: the one who owes it
+//   any thread with a reference   state, reason, home (read), waiter; kick: the one who owes it;
+//     or a lease                  link: the one who drops the last lease of a scope that waits
 //   parent's home loop            parent_link, between the child's link and its unlink; but for
 //                                 `scope`, which both homes read and nobody writes meanwhile
 //   home loop                     everything else

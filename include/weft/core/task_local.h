@@ -3,16 +3,16 @@
 // weft::TaskLocal<T>: a value that belongs to a task and to every task it starts.
 //
 //     TaskLocal<std::string> request_id;
-//     co_await request_id.with("r-17", handle(request));    // in there, and in children started
-//     there: *request_id == "r-17"
+//     co_await request_id.with("r-17", handle(request));    // *request_id == "r-17" in there
 //
 // A binding holds while the awaitable runs. Children started meanwhile share it by reference count
 // and keep it for as long as they run, wherever they run; what a child binds is not seen by its
 // parent.
 //
 // Threads        get() from the task, on its home loop. The value is shared: make it const, or safe
-//                to share. Cancellation   with() passes cancellation through. Allocation     one
-//                node per with().
+//                to share.
+// Cancellation   with() passes cancellation through.
+// Allocation     one node per with().
 #include <memory>
 #include <type_traits>
 #include <utility>

@@ -7,7 +7,7 @@
 //   S1  the slot is empty, holds the one waiter, or is done; done is final.
 //   S2  publish() is called once, after the outcome is in place; whoever sees done sees the
 //       outcome.
-//   S3  a waiter is woken by publish() exactly if attach() returned true and withdraw() did not.
+//   S3  a waiter is woken by publish() exactly if attach() answered waiting and withdraw() did not.
 #include <cstdint>
 
 #include "weft/atomic/atomic.h"

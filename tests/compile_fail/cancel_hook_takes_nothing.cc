@@ -1,0 +1,13 @@
+// expect: await_cancel must be callable with a std::coroutine_handle<>
+// SPDX-License-Identifier: MIT
+#include <coroutine>
+
+#include "weft/weft.h"
+
+struct Read {
+  bool await_ready();
+  void await_suspend(std::coroutine_handle<>);
+  int await_resume();
+  std::true_type await_cancel() noexcept;
+};
+weft::Task<int> user() { co_return co_await Read(); }
