@@ -317,6 +317,7 @@ void CancellationRuntime::exit_frame(Strand& strand) {
     return;
   }
   // The caller's awaiter destroys the frame before it hands out the result.
+  frame.phase_ = Phase::done;
   Frame& parent = *frame.parent();
   strand.top = &parent;
   resume(strand, parent);
@@ -344,6 +345,7 @@ void CancellationRuntime::unwind(Strand& strand) noexcept {
     detail::InlineSlot& slot = frame.inline_slot();
     slot.child = nullptr;
     strand.top = slot.parent;
+    frame.phase_ = Phase::done;
     frame.handle().destroy();
   }
 }
@@ -364,6 +366,7 @@ void CancellationRuntime::finish(Strand& strand, OutcomeKind kind) noexcept {
   detail::LocalValue* locals = frame.locals();
   // Destroys what is left of the coroutine; promise::operator delete keeps the block, because the
   // strand has references, and leaves Ended where the frame was.
+  frame.phase_ = Phase::done;
   frame.handle().destroy();
   detail::this_thread().running = nullptr;  // nobody looks for bindings in it from here on
   if (locals) detail::release_locals(locals);
@@ -634,7 +637,9 @@ HomeIndex CancellationRuntime::home_of(const Scope& scope) noexcept {
 
 void CancellationRuntime::require_home(const Scope& scope, const char* what) {
   Executor* executor = detail::this_thread().executor;
-  if (!executor || executor->home() != home_of(scope)) detail::throw_off_home(what);
+  // done: its frame is being destroyed, and would not wait for a child that a destructor starts.
+  if (!executor || executor->home() != home_of(scope) || scope.phase_ == Phase::done)
+    detail::throw_off_home(what);
 }
 
 const char* CancellationRuntime::phase_name(const Scope& scope) noexcept {

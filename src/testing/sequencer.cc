@@ -14,7 +14,7 @@ unsigned Sequencer::passed() const {
   return next_ - 1;
 }
 
-void Sequencer::pass(unsigned number) {
+void Sequencer::pass(unsigned number) noexcept {
   Step* woken = nullptr;
   {
     std::lock_guard lock(mutex_);

@@ -365,7 +365,7 @@ auto make_range(R&& range) {
     return Range<K, A>(std::move(range));
   } else {
     std::vector<A> awaitables;
-    for (auto&& each : range) awaitables.push_back(as_awaitable(std::move(each)));
+    for (auto&& each : range) awaitables.push_back(as_awaitable_unchecked(std::move(each)));
     return Range<K, A>(std::move(awaitables));
   }
 }

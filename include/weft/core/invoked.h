@@ -71,19 +71,24 @@ consteval void check_callable() {
 // Awaitables by value (or by reference, if they are lvalues that cannot be copied and can be awaited
 // so), callables wrapped.
 template <class A>
-decltype(auto) as_awaitable(A&& awaitable) {
+decltype(auto) as_awaitable_unchecked(A&& awaitable) {
   if constexpr (std::is_lvalue_reference_v<A> && !std::copy_constructible<std::decay_t<A>> &&
                 Awaitable<A>) {
     return static_cast<A>(awaitable);
   } else if constexpr (Awaitable<std::decay_t<A>>) {
     return std::decay_t<A>(std::forward<A>(awaitable));
   } else {
-    check_callable<A>();
     return Invoked<std::decay_t<A>>(std::forward<A>(awaitable));
   }
 }
 template <class A>
-using AsAwaitable = decltype(as_awaitable(std::declval<A>()));
+using AsAwaitable = decltype(as_awaitable_unchecked(std::declval<A>()));
+// For what may be a temporary inside a co_await expression.
+template <class A>
+AsAwaitable<A> as_awaitable(A&& awaitable) {
+  if constexpr (!Awaitable<std::decay_t<A>>) check_callable<A>();
+  return as_awaitable_unchecked(std::forward<A>(awaitable));
+}
 
 }  // namespace detail
 

@@ -3,14 +3,19 @@
 // weft::testing::Sequencer: makes steps of different tasks happen in a stated order.
 //
 //     Sequencer seq;
-//     Task<> a() { co_await seq.step(1); begin(); co_await seq.step(3); end(); }
-//     Task<> b() { co_await seq.step(2); poke(); }
+//     Task<> a() {
+//       { auto turn = co_await seq.step(1); begin(); }
+//       { auto turn = co_await seq.step(3); end(); }
+//     }
+//     Task<> b() { auto turn = co_await seq.step(2); poke(); }
 //
-// step(n) waits until step n - 1 has been passed. Steps begin at 1, and each is used once.
+// step(n) waits until step n - 1 has been passed; a step is passed when the turn that it returned
+// dies. Steps begin at 1, and each is used once.
 //
 // Threads        step() from any loop, concurrently: the tasks may live on different threads.
 // Cancellation   step() is a cancel point on every call; a cancelled step is not passed, so those
 //                behind it wait for ever (on a VirtualLoop, run() says so).
+// Memory order   what happens in a turn is visible in the next.
 // Allocation     none: the waiter lives in the awaiting frame.
 //
 // Invariants
@@ -19,6 +24,7 @@
 //       cancelled; whoever takes it off the list owes the one post (L6).
 #include <functional>
 #include <mutex>
+#include <utility>
 
 #include "weft/core/continuation.h"
 #include "weft/core/executor.h"
@@ -34,16 +40,34 @@ class Sequencer {
   ~Sequencer();
 
   class Step;
+  class Turn;
   [[nodiscard]] AwaiterDescription<Step, Sequencer&, unsigned> step(unsigned number) noexcept;
   // The last step that was passed; 0: none.
   [[nodiscard]] unsigned passed() const;
 
  private:
-  void pass(unsigned number);
+  void pass(unsigned number) noexcept;
 
   mutable std::mutex mutex_;  // guards what follows, for a few instructions
   unsigned next_ = 1;
   Step* waiting_ = nullptr;  // in no order; tests have few
+};
+
+// While it lives, it is this step's turn.
+class [[nodiscard("the step is passed when its turn dies")]] Sequencer::Turn {
+ public:
+  Turn(Turn&& other) noexcept
+      : sequencer_(std::exchange(other.sequencer_, nullptr)), number_(other.number_) {}
+  Turn& operator=(Turn&&) = delete;
+  ~Turn() {
+    if (sequencer_) sequencer_->pass(number_);
+  }
+
+ private:
+  friend class Step;
+  Turn(Sequencer& of, unsigned number) noexcept : sequencer_(&of), number_(number) {}
+  Sequencer* sequencer_;
+  unsigned number_;
 };
 
 class Sequencer::Step : private Runnable {
@@ -57,7 +81,7 @@ class Sequencer::Step : private Runnable {
   static constexpr bool await_ready() noexcept { return false; }
   // UsageError if the step was passed before.
   bool await_suspend(detail::Continuation waiter);
-  void await_resume() { sequencer_.pass(number_); }
+  Turn await_resume() noexcept { return Turn(sequencer_, number_); }
   bool await_cancel(detail::Continuation) noexcept;
   // Its turn came, but it has not passed yet: nothing is lost.
   static constexpr std::false_type await_must_resume() noexcept { return {}; }

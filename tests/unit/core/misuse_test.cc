@@ -232,6 +232,37 @@ TYPED_TEST(MisuseTest, ANurseryThatHasEndedTakesNoMoreChildren) {
   run_on(this->loop, root());
 }
 
+TYPED_TEST(MisuseTest, AScopeWhoseFrameIsBeingDestroyedTakesNoMoreChildren) {
+  // A cancelled task's locals die after its children were joined: nobody would wait for one more.
+  int refused = 0;
+  auto inner = [&]() -> Task<void> {
+    Scope& scope = co_await current_scope();
+    OnExit late([&] {
+      EXPECT_USAGE_ERROR(parked().start(scope).detach(), "ended");
+      ++refused;
+    });
+    co_await suspend_forever();
+  };
+  auto outer = [&]() -> Task<void> {
+    Scope& scope = co_await current_scope();
+    OnExit late([&] {
+      EXPECT_USAGE_ERROR(parked().start(scope).detach(), "ended");
+      EXPECT_USAGE_ERROR(parked().start_in_current_scope().detach(), "ended");
+      EXPECT_USAGE_ERROR(static_cast<void>(scope.lease()), "ended");
+      ++refused;
+    });
+    co_await inner();
+  };
+  auto root = [&]() -> Task<void> {
+    StartedTask<void> s = outer().start_immediate_in_current_scope();
+    s.cancel();
+    Outcome<void> how = co_await s.outcome();
+    EXPECT_TRUE(how.is_cancelled());
+  };
+  run_on(this->loop, root());
+  EXPECT_EQ(refused, 2);
+}
+
 TYPED_TEST(MisuseTest, TooManyLoopsThrow) {
   std::vector<std::unique_ptr<VirtualLoop>> loops;
   std::string what = usage_error([&] {

@@ -39,7 +39,8 @@ TEST_F(OkTest, AValueGoesOnAndAnErrorEndsTheCoroutine) {
 
 TEST_F(OkTest, AwaitedInLineTheCallerGoesOnWithTheError) {
   auto inner = []() -> Task<Text> {
-    int value = co_await ok(just(Text(std::unexpected("deep"))));
+    Text bad = std::unexpected("deep");
+    int value = co_await ok(just(bad));
     co_return value;
   };
   auto outer = [&]() -> Task<std::string> {
@@ -84,10 +85,14 @@ TEST_F(OkTest, AnErrorCancelsAndJoinsTheChildrenBeforeTheLocalsDie) {
     Marker marker(events, "local");
     child().start_in_current_scope().detach();
     co_await yield();
-    int value = at_once ? 0 : co_await ok(later(std::unexpected("no")));
-    if (at_once) value = co_await ok(just(Text(std::unexpected("no"))));
+    Text bad = std::unexpected("no");
+    if (at_once) {
+      co_await ok(just(bad));
+    } else {
+      co_await ok(later(bad));
+    }
     events.push_back("not reached");
-    co_return value;
+    co_return 1;
   };
   for (bool at_once : {false, true}) {
     events.clear();

@@ -21,7 +21,7 @@ TYPED_TEST_SUITE(SequencerTest, LoopTypes);
 
 Task<void> steps(Sequencer& seq, Events& events, std::string who, std::vector<unsigned> numbers) {
   for (unsigned number : numbers) {
-    co_await seq.step(number);
+    auto turn = co_await seq.step(number);
     events.push_back(who + std::to_string(number));
   }
 }
@@ -51,8 +51,12 @@ TYPED_TEST(SequencerTest, ACancelledStepIsNotPassed) {
 TYPED_TEST(SequencerTest, AStepCannotBeUsedTwice) {
   Sequencer seq;
   auto test = [&]() -> Task<void> {
-    co_await seq.step(1);
-    EXPECT_THROW(co_await seq.step(1), UsageError);
+    {
+      auto turn = co_await seq.step(1);
+      EXPECT_EQ(seq.passed(), 0u);
+    }
+    EXPECT_EQ(seq.passed(), 1u);
+    EXPECT_THROW(static_cast<void>(co_await seq.step(1)), UsageError);
   };
   run_on(this->loop, test());
 }
@@ -74,7 +78,7 @@ TEST(Sequencer, OrdersTasksOnDifferentThreads) {
 TEST(Sequencer, AMissingStepIsReportedNotWaitedFor) {
   Sequencer seq;
   VirtualLoop loop;
-  EXPECT_THROW(run(loop, seq.step(2)), Stuck);
+  EXPECT_THROW(static_cast<void>(run(loop, seq.step(2))), Stuck);
 }
 
 }  // namespace
