@@ -34,8 +34,7 @@ class TimeoutAwaiter final : private BranchOwner, private Waker {
   using Result = std::expected<
       std::conditional_t<std::is_reference_v<Inner>, std::add_pointer_t<Inner>, Inner>, TimedOut>;
 
-  TimeoutAwaiter(When when, A&& awaitable)
-      : branch_(std::forward<A>(awaitable)), when_(when) {}
+  TimeoutAwaiter(When when, A&& awaitable) : branch_(std::forward<A>(awaitable)), when_(when) {}
 
   static constexpr bool await_ready() noexcept { return false; }
   std::conditional_t<kBranchSkippable<A>, std::true_type, std::false_type>

@@ -36,7 +36,8 @@ static_assert(!Skippable<All<Forever, Task<int>>> && !Abortable<All<Forever, Tas
 static_assert(!Abortable<All<Forever, std::suspend_always>>, "a plain awaitable is waited for");
 static_assert(Skippable<Most<Forever, Sleep>> && !Abortable<Most<Forever, Sleep>>,
               "most_of keeps what has finished");
-static_assert(Skippable<All<Any<Forever, Sleep>, Sleep>> && Abortable<All<Any<Forever, Sleep>, Sleep>>,
+static_assert(Skippable<All<Any<Forever, Sleep>, Sleep>> &&
+                  Abortable<All<Any<Forever, Sleep>, Sleep>>,
               "and so through several layers");
 static_assert(!Awaitable<int> && Awaitable<All<>>);
 

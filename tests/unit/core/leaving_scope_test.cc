@@ -22,10 +22,11 @@ Task<Failable> fails_by_exception(PromiseChildLease& lease) {
   lease = scope.lease();
   throw std::runtime_error("left");
 }
+Task<Failable> left_behind() { co_return std::unexpected("left"); }
 Task<Failable> fails_by_ok(PromiseChildLease& lease) {
   auto& scope = co_await current_scope();
   lease = scope.lease();
-  co_return co_await ok(just(Failable(std::unexpected("left"))));
+  co_return co_await ok(left_behind());
 }
 Task<Failable> returns(PromiseChildLease& lease) {
   auto& scope = co_await current_scope();

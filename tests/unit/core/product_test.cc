@@ -166,14 +166,15 @@ Task<int> in_try(World& w, Mark* m) {
   co_return co_await try_(body).catch_(handler).finally(last);
 }
 Task<int> in_handler(World& w, Mark* m) {
-  auto body = []() -> Task<int> { throw std::logic_error("body"); co_return 0; };
+  auto body = []() -> Task<int> {
+    throw std::logic_error("body");
+    co_return 0;
+  };
   auto handler = [&](const std::exception_ptr&) { return inside(w, m); };
   co_return co_await try_(body).catch_(handler);
 }
 Task<int> beside_with(World& w, Mark* m) { co_return co_await with(forever(w, m), inside(w, m)); }
-Task<int> in_background(World& w, Mark* m) {
-  co_return co_await with(inside(w, m), slow(w, m));
-}
+Task<int> in_background(World& w, Mark* m) { co_return co_await with(inside(w, m), slow(w, m)); }
 Task<int> in_annotate(World& w, Mark* m) { co_return co_await annotate("name", inside(w, m)); }
 Task<int> in_nursery(World& w, Mark* m) {
   int result = 0;

@@ -46,7 +46,10 @@ Task<void> in_try(Handle s) {
   co_await try_(body).catch_(handler);
 }
 Task<void> in_handler(Handle s) {
-  auto body = []() -> Task<int> { throw 1; co_return 0; };
+  auto body = []() -> Task<int> {
+    throw 1;
+    co_return 0;
+  };
   auto handler = [&s](int&) { return std::move(s); };
   co_await try_(body).catch_(handler);
 }
@@ -71,11 +74,14 @@ struct Way {
   Task<void> (*wait)(Handle);
 };
 const Way kWays[] = {
-    {"Directly", directly},  {"AllOf", in_all_of},   {"AnyOf", in_any_of},
-    {"MostOf", in_most_of},  {"Range", in_range},    {"BeforeThen", before_then},
-    {"InThen", in_then},     {"Try", in_try},        {"Handler", in_handler},
-    {"With", in_with},       {"Timeout", in_timeout}, {"Annotate", in_annotate},
-    {"Disposable", in_disposable}, {"Callable", in_callable}, {"Layers", in_layers},
+    {"Directly", directly},        {"AllOf", in_all_of},
+    {"AnyOf", in_any_of},          {"MostOf", in_most_of},
+    {"Range", in_range},           {"BeforeThen", before_then},
+    {"InThen", in_then},           {"Try", in_try},
+    {"Handler", in_handler},       {"With", in_with},
+    {"Timeout", in_timeout},       {"Annotate", in_annotate},
+    {"Disposable", in_disposable}, {"Callable", in_callable},
+    {"Layers", in_layers},
 };
 
 class UnaskedCancelTest : public ::testing::TestWithParam<Way> {
@@ -101,9 +107,7 @@ Task<void> check(std::function<Task<void>(Handle)> wait, bool before) {
   EXPECT_TRUE(how.is_cancelled() && &how.reason() == &kWhy);
 }
 
-TEST_P(UnaskedCancelTest, TheWaiterIsCancelledAlong) {
-  run(loop, check(GetParam().wait, false));
-}
+TEST_P(UnaskedCancelTest, TheWaiterIsCancelledAlong) { run(loop, check(GetParam().wait, false)); }
 TEST_P(UnaskedCancelTest, TheWaiterIsCancelledAlongIfItHadEndedBefore) {
   run(loop, check(GetParam().wait, true));
 }

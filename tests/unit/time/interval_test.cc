@@ -13,7 +13,9 @@ using Times = std::vector<std::chrono::milliseconds>;
 
 struct IntervalTest : LoopTest<VirtualLoop> {
   Times ticks;
-  void note() { ticks.push_back(std::chrono::duration_cast<std::chrono::milliseconds>(loop.elapsed())); }
+  void note() {
+    ticks.push_back(std::chrono::duration_cast<std::chrono::milliseconds>(loop.elapsed()));
+  }
   // Five ticks every 10 ms; after the second one the work takes 35 ms.
   void late_ticks(MissedTicks missed) {
     auto root = [&]() -> Task<void> {
