@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "support/loop_fixture.h"
 
@@ -19,7 +21,8 @@ template <class L>
 struct SequencerTest : LoopTest<L> {};
 TYPED_TEST_SUITE(SequencerTest, LoopTypes);
 
-Task<void> steps(Sequencer& seq, Events& events, std::string who, std::vector<unsigned> numbers) {
+using Steps = std::vector<unsigned>;
+Task<void> steps(Sequencer& seq, Events& events, std::string who, Steps numbers) {
   for (unsigned number : numbers) {
     auto turn = co_await seq.step(number);
     events.push_back(who + std::to_string(number));
@@ -30,8 +33,12 @@ TYPED_TEST(SequencerTest, StepsHappenInOrderWhoeverAwaitsThem) {
   Sequencer seq;
   Events events;
   auto test = [&]() -> Task<void> {
-    co_await all_of(steps(seq, events, "a", {3, 4}), steps(seq, events, "b", {1, 5}),
-                    steps(seq, events, "c", {2}));
+    // Named: g++ 12 miscompiles braces inside a co_await expression.
+    Steps of_a{3, 4};
+    Steps of_b{1, 5};
+    Steps of_c{2};
+    co_await all_of(steps(seq, events, "a", of_a), steps(seq, events, "b", of_b),
+                    steps(seq, events, "c", of_c));
   };
   run_on(this->loop, test());
   EXPECT_EQ(events, (Events{"b1", "c2", "a3", "a4", "b5"}));
