@@ -18,7 +18,6 @@ namespace weft::inline v0::detail {
 using Transfer = std::coroutine_handle<>;
 inline Transfer transfer_to(Frame& next) noexcept { return next.handle(); }
 inline Transfer transfer_to_loop() noexcept { return std::noop_coroutine(); }
-inline Transfer transfer_to_foreign(std::coroutine_handle<> next) noexcept { return next; }
 
 inline void resume_frame(Frame& frame, ThreadState&) { frame.handle().resume(); }
 
@@ -29,9 +28,6 @@ inline Transfer transfer_to(Frame& next) noexcept {
   thread_state().transfer = next.handle().address();
 }
 inline Transfer transfer_to_loop() noexcept {}
-inline Transfer transfer_to_foreign(std::coroutine_handle<> next) noexcept {
-  thread_state().transfer = next.address();
-}
 
 inline void resume_frame(Frame& frame, ThreadState& thread) {
   std::coroutine_handle<> next = frame.handle();

@@ -51,8 +51,6 @@ class LoopThread {
   [[nodiscard]] Executor& executor() noexcept { return *loop_; }
 
  private:
-  void thread_main(void* ready);
-
   ThreadLoop* loop_ = nullptr;
   PromiseChildLease root_;
   std::thread thread_;
