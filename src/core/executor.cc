@@ -55,6 +55,43 @@ void Executor::arm_timer(detail::TimerNode&, std::int64_t) {
 
 void Executor::disarm_timer(detail::TimerNode&) noexcept {}
 
+inline void Executor::run_entry(PostEntry entry) noexcept {
+  if (entry.kind() == PostKind::ready) [[likely]]
+    return CancellationRuntime::enter(Strand::from_link(entry.node()));
+  switch (entry.kind()) {
+    case PostKind::runnable: {
+      auto& work = static_cast<Runnable&>(entry.node());
+      work.run(work);
+      break;
+    }
+    case PostKind::kick:
+      CancellationRuntime::kick(Strand::from_kick(entry.node()));
+      break;
+    default:
+      WEFT_ASSERT(false, "the ready ring holds strands and runnables");
+  }
+}
+
+// Runs what is ready now: what becomes ready meanwhile waits for the next batch. Returns: what is
+// left of the budget.
+[[gnu::always_inline]] inline std::size_t Executor::run_batch(std::size_t left) noexcept {
+  PostChain batch = std::move(ready_);
+  PostEntry next = batch.front();
+  for (; next; --left) {
+    if (left == 0) [[unlikely]] {
+      batch.begin_at(next);
+      put_back(batch);
+      break;
+    }
+    PostEntry entry = next;
+    next = PostEntry(entry.node().next);
+    run_entry(entry);
+    if (!kicks_.empty()) [[unlikely]]
+      run_kicks();
+  }
+  return left;
+}
+
 bool Executor::turn(std::size_t budget) {
   detail::ThreadState& thread = detail::this_thread();
   if (thread.executor != this || thread.running) {
@@ -62,39 +99,23 @@ bool Executor::turn(std::size_t budget) {
     return turn(budget);
   }
   turn_ns_ = kNotAsked;
-  if (!port_->inbox.empty()) take_inbox();
-  if (!kicks_.empty()) run_kicks();
-  if (shuffle_ != 0) {
-    run_shuffled(budget);
-    return !ready_.empty();
-  }
-  // What becomes ready during this turn waits for the next one, so that I/O and timers come between
-  // (L2).
-  PostChain batch = std::move(ready_);
-  PostEntry next = batch.front();
   std::size_t left = budget;
-  for (; left > 0 && next; --left) {
-    PostEntry entry = next;
-    next = PostEntry(entry.node().next);
-    run_entry(entry);
+  do {
+    if (!port_->inbox.empty()) take_inbox();
     if (!kicks_.empty()) run_kicks();
-  }
+    left = shuffle_ == 0 ? run_batch(left) : run_shuffled(left);
+  } while (left > 0 && !interleave_ && !ready_.empty());
   entries_run_ += budget - left;
-  if (next) {
-    batch.begin_at(next);
-    batch.append(std::move(ready_));
-    ready_ = std::move(batch);
-  }
   return !ready_.empty();
 }
 
 // A turn in which what becomes ready may overtake what is.
-void Executor::run_shuffled(std::size_t budget) noexcept {
-  for (budget = ready_.count_to(budget); budget > 0 && !ready_.empty(); --budget) {
-    ++entries_run_;
+std::size_t Executor::run_shuffled(std::size_t left) noexcept {
+  for (std::size_t batch = ready_.count_to(left); batch > 0 && !ready_.empty(); --batch, --left) {
     run_entry(pop_ready());
     if (!kicks_.empty()) run_kicks();
   }
+  return left;
 }
 
 PostEntry Executor::pop_ready() noexcept {
@@ -131,23 +152,6 @@ void Executor::take_inbox() noexcept {
 
 void Executor::run_kicks() noexcept {
   while (!kicks_.empty()) CancellationRuntime::kick(Strand::from_kick(kicks_.pop().node()));
-}
-
-inline void Executor::run_entry(PostEntry entry) noexcept {
-  if (entry.kind() == PostKind::ready) [[likely]]
-    return CancellationRuntime::enter(Strand::from_link(entry.node()));
-  switch (entry.kind()) {
-    case PostKind::runnable: {
-      auto& work = static_cast<Runnable&>(entry.node());
-      work.run(work);
-      break;
-    }
-    case PostKind::kick:
-      CancellationRuntime::kick(Strand::from_kick(entry.node()));
-      break;
-    default:
-      WEFT_ASSERT(false, "the ready ring holds strands and runnables");
-  }
 }
 
 void Executor::run_captured(PostChain& outer) {

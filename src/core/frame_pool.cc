@@ -9,6 +9,7 @@
 #include <cstring>
 #include <mutex>
 #include <new>
+#include <utility>
 
 #include "weft/atomic/atomic.h"
 #include "weft/base/assert.h"
@@ -37,15 +38,9 @@ constexpr bool kPooled = true;
 
 // --- Size classes -------------------------------------------------------------------------------
 
-constexpr std::size_t kFineClasses =
-    kFineFrameBytesMax / kFrameAlignment + 1;  // class 0 is for zero bytes
 constexpr std::size_t kCoarseFirstBit = std::bit_width(kFineFrameBytesMax) - 1;
 constexpr std::size_t kClasses =
     kFineClasses + 4 * (std::bit_width(kPooledFrameBytesMax) - 1 - kCoarseFirstBit);
-
-constexpr std::size_t fine_class_of(std::size_t bytes) {
-  return (bytes + kFrameAlignment - 1) / kFrameAlignment;
-}
 
 constexpr std::size_t class_of(std::size_t bytes) {
   if (bytes <= kFineFrameBytesMax) return fine_class_of(bytes);
@@ -71,7 +66,7 @@ struct Pool;
 
 // The head of kSlabBytes of memory; blocks of one class follow it.
 struct alignas(64) Slab {
-  Pool* pool = nullptr;  // constant until unmapped; all that other threads read, beside `owed`
+  FrameCache* pool = nullptr;  // constant until unmapped; all that others read, beside `owed`
   FrameBlock* free = nullptr;
   std::uint32_t handed_out = 0;  // modulo 2^32: the difference to taken_back is exact
   std::uint32_t taken_back = 0;
@@ -100,25 +95,14 @@ struct Outgoing {
   std::uint32_t count = 0;
 };
 
-// One size class of one pool.
-struct SizeClass {
-  // A released block, if the place was free: a frame that comes and goes passes from release to
-  // allocate by one store and one load, and its slab's list and counters do not hear of it.
-  FrameBlock* spare = nullptr;
-  Slab* first = &no_slab;
-};
-
 // What one thread owns. A heap object: it outlives its thread while blocks of it are out.
 //
 // Invariants, beside I1–I4
 //   P1  a slab with a free block or memory not yet carved is listed under its class or idle; of the
 //       listed ones only the first may have neither.
 //   P2  a slab on `exhausted` has every block out, or spare.
-//   P3  handed_out and released have one writer, the owner; others may read them.
-struct Pool {
-  std::array<SizeClass, kClasses> classes{};
-  Atomic<std::uint64_t> handed_out{0};
-  Atomic<std::uint64_t> released{0};
+struct Pool : FrameCache {
+  std::array<Slab*, kClasses> classes;  // the first slab of each size class that may have blocks
 
   Slab* exhausted = nullptr;
   Slab* idle = nullptr;  // empty slabs, linked by next
@@ -140,16 +124,17 @@ struct Pool {
   // Written by other threads: a line of its own.
   alignas(64) FrameReturns returns;
   FrameDebt slabs_owed;
+
+  constexpr Pool() { classes.fill(&no_slab); }
 };
 
 // In the place of a thread's pool where there is none. Never written.
 constinit Pool no_pool;
 
-// One pointer and a flag, trivially destructible: they can be used until the thread's last
-// instruction. initial-exec: one instruction to reach, also in a shared library; two words are
-// little enough for one that is loaded late.
-[[gnu::tls_model("initial-exec")]] constinit thread_local Pool* this_pool = &no_pool;
 [[gnu::tls_model("initial-exec")]] constinit thread_local bool this_thread_exited = false;
+
+Pool& this_pool() noexcept { return static_cast<Pool&>(*this_frame_cache); }
+Pool* pool_of(const Slab& slab) noexcept { return static_cast<Pool*>(slab.pool); }
 
 // The user's allocator, or nullptr.
 constinit Atomic<const FrameAllocator*> user_allocator{nullptr};
@@ -162,11 +147,6 @@ constinit Atomic<std::int64_t> live_unregistered{0};
 
 // For tests: slabs in existence, whoever's.
 constinit Atomic<std::int64_t> slabs_everywhere{0};
-
-// P3: a counter with one writer needs no read-modify-write.
-[[gnu::always_inline]] inline void count_one(Atomic<std::uint64_t>& counter) {
-  counter.store(counter.load(relaxed) + 1, relaxed);
-}
 
 [[gnu::always_inline]] inline Slab* slab_of(void* block) {
   return reinterpret_cast<Slab*>(reinterpret_cast<std::uintptr_t>(block) & ~(kSlabBytes - 1));
@@ -205,7 +185,7 @@ void map_fresh(Pool& pool) {
 // --- Lists of slabs -----------------------------------------------------------------------------
 
 void list_behind_first(Pool& pool, Slab& slab) noexcept {
-  Slab*& first = pool.classes[slab.size_class].first;
+  Slab*& first = pool.classes[slab.size_class];
   if (first == &no_slab) {
     slab.prev = slab.next = nullptr;
     first = &slab;
@@ -223,7 +203,7 @@ void unlist(Pool& pool, Slab& slab) noexcept {
   if (slab.prev) {
     slab.prev->next = slab.next;
   } else {
-    pool.classes[slab.size_class].first = slab.next ? slab.next : &no_slab;
+    pool.classes[slab.size_class] = slab.next ? slab.next : &no_slab;
   }
   slab.listed = false;
 }
@@ -280,10 +260,8 @@ void move_to_idle(Pool& pool, Slab& slab) noexcept {
 }
 
 void push_spares(Pool& pool) noexcept {
-  for (SizeClass& size_class : pool.classes) {
-    if (size_class.spare == nullptr) continue;
-    push(pool, size_class.spare);
-    size_class.spare = nullptr;
+  for (FrameBlock*& spare : pool.spares) {
+    if (spare) push(pool, std::exchange(spare, nullptr));
   }
 }
 
@@ -292,8 +270,7 @@ void push_spares(Pool& pool) noexcept {
 std::size_t sweep(Pool& pool, std::size_t keep_in_place) noexcept {
   push_spares(pool);
   std::size_t kept = 0;
-  for (SizeClass& size_class : pool.classes) {
-    Slab* first = size_class.first;
+  for (Slab* first : pool.classes) {
     if (first == &no_slab) continue;
     for (Slab* slab = first; slab != nullptr;) {
       Slab* next = slab->next;
@@ -334,7 +311,7 @@ void take_back(Pool& pool, FrameBlock* chain) noexcept {
   while (chain != nullptr) {
     FrameBlock* block = chain;
     chain = chain->next;
-    WEFT_DEBUG_ASSERT(slab_of(block)->pool == &pool, "a block goes home to its own pool");
+    WEFT_DEBUG_ASSERT(pool_of(*slab_of(block)) == &pool, "a block goes home to its own pool");
     push(pool, block);
   }
 }
@@ -371,7 +348,7 @@ Slab& add_slab(Pool& pool, std::size_t size_class) {
 
 // The last block of an orphaned slab has come back.
 void free_orphan(Slab* slab) noexcept {
-  Pool* pool = slab->pool;
+  Pool* pool = pool_of(*slab);
   unmap_slab(slab);
   if (pool->slabs_owed.repay()) delete pool;
 }
@@ -480,7 +457,7 @@ void retire(Pool* pool) noexcept {
   unmap(pool->fresh, static_cast<std::size_t>(pool->fresh_end - pool->fresh));
 
   std::int32_t slabs = orphan(pool->exhausted);
-  for (SizeClass& size_class : pool->classes) slabs += orphan(size_class.first);
+  for (Slab* first : pool->classes) slabs += orphan(first);
   if (pool->slabs_owed.settle(slabs)) delete pool;
 }
 
@@ -489,7 +466,7 @@ void retire(Pool* pool) noexcept {
 // the process.
 void on_thread_exit(void* pool) noexcept {
   this_thread_exited = true;
-  this_pool = &no_pool;
+  this_frame_cache = &no_pool;
   retire(static_cast<Pool*>(pool));
 }
 
@@ -504,7 +481,7 @@ struct ExitKey {
 // Returns: the calling thread's pool, made if need be; nullptr if memory is short or the thread has
 // exited.
 [[gnu::noinline]] Pool* own_pool() noexcept {
-  if (this_pool != &no_pool) return this_pool;
+  if (this_frame_cache != &no_pool) return &this_pool();
   if (this_thread_exited) return nullptr;
   static const ExitKey exit_key;
   auto* pool = exit_key.valid ? new (std::nothrow) Pool : nullptr;
@@ -514,7 +491,8 @@ struct ExitKey {
     return nullptr;
   }
   enter_registry(*pool);
-  return this_pool = pool;
+  this_frame_cache = pool;
+  return pool;
 }
 
 // --- The cold halves of allocate and release ----------------------------------------------------
@@ -523,10 +501,10 @@ struct ExitKey {
 void* allocate_from(Pool& pool, std::size_t size_class) {
   take_back(pool, pool.returns.take());
   for (;;) {  // ends: each turn takes one slab off a list that does not grow
-    Slab* slab = pool.classes[size_class].first;
+    Slab* slab = pool.classes[size_class];
     if (slab == &no_slab) slab = &add_slab(pool, size_class);
     if (slab->free != nullptr || carve(*slab)) {
-      count_one(pool.handed_out);
+      FrameCache::count_one(pool.handed_out);
       return pop(*slab);
     }
     move_to_exhausted(pool, *slab);
@@ -557,7 +535,7 @@ void* allocate_after_exit(std::size_t size_class) {
 
 [[gnu::noinline]] void release_foreign(Pool* owner, FrameBlock* block) noexcept {
   if (Pool* pool = own_pool()) {
-    count_one(pool->released);
+    FrameCache::count_one(pool->released);
     collect(*pool, owner, block);
   } else {
     live_unregistered.fetch_sub(1, relaxed);
@@ -566,21 +544,17 @@ void* allocate_after_exit(std::size_t size_class) {
 }
 
 [[gnu::always_inline]] inline void* allocate_pooled(std::size_t size_class) {
-  Pool& pool = *this_pool;
-  SizeClass& list = pool.classes[size_class];
-  if (FrameBlock* block = list.spare) {
-    list.spare = nullptr;
-    count_one(pool.handed_out);
-    return block;
-  }
-  if (list.first->free == nullptr) [[unlikely]]
+  Pool& pool = this_pool();
+  Slab& slab = *pool.classes[size_class];
+  if (slab.free == nullptr) [[unlikely]]
     return allocate_slow(size_class);
-  count_one(pool.handed_out);
-  return pop(*list.first);
+  FrameCache::count_one(pool.handed_out);
+  return pop(slab);
 }
 
-[[gnu::always_inline]] inline void release_pooled(void* memory, std::size_t size_class) noexcept {
-  Pool& pool = *this_pool;
+[[gnu::always_inline]] inline void release_pooled(
+    void* memory, [[maybe_unused]] std::size_t size_class) noexcept {
+  Pool& pool = this_pool();
   Slab& slab = *slab_of(memory);
   WEFT_DEBUG_ASSERT(slab.size_class == size_class,
                     "a frame is released with the size it was allocated with");
@@ -589,24 +563,29 @@ void* allocate_after_exit(std::size_t size_class) {
               class_bytes(size_class));  // whoever still reads this frame shall notice
 #endif
   auto* block = ::new (memory) FrameBlock;
-  if (slab.pool != &pool) [[unlikely]]
-    return release_foreign(slab.pool, block);
-  count_one(pool.released);
-  SizeClass& list = pool.classes[size_class];
-  if (list.spare == nullptr) {
-    list.spare = block;
-  } else {
-    push(pool, block);
+  if (pool_of(slab) != &pool) [[unlikely]]
+    return release_foreign(pool_of(slab), block);
+  FrameCache::count_one(pool.released);
+#ifndef NDEBUG  // otherwise release_frame() has looked
+  if (size_class < kFineClasses && !pool.spares[size_class]) {
+    pool.spares[size_class] = block;
+    return;
   }
+#endif
+  push(pool, block);
 }
 
 // Counts a block that is not of the pool.
 void count_unpooled(std::int64_t change) noexcept {
   if (Pool* pool = own_pool()) {
-    count_one(change > 0 ? pool->handed_out : pool->released);
+    FrameCache::count_one(change > 0 ? pool->handed_out : pool->released);
   } else {
     live_unregistered.fetch_add(change, relaxed);
   }
+}
+
+bool is_pooled(std::size_t bytes) noexcept {
+  return bytes <= kPooledFrameBytesMax && frames_pooled.load(relaxed);
 }
 
 [[gnu::noinline]] void* allocate_elsewhere(std::size_t bytes) {
@@ -617,8 +596,6 @@ void count_unpooled(std::int64_t change) noexcept {
     if (block == nullptr) throw std::bad_alloc();
     WEFT_ASSERT(reinterpret_cast<std::uintptr_t>(block) % kFrameAlignment == 0,
                 "a FrameAllocator returns memory that is aligned to 16 bytes");
-  } else if (kPooled && bytes <= kPooledFrameBytesMax) {
-    return allocate_pooled(class_of(bytes));
   } else {
     block = ::operator new(bytes, std::align_val_t{kFrameAlignment});
   }
@@ -627,37 +604,31 @@ void count_unpooled(std::int64_t change) noexcept {
 }
 
 [[gnu::noinline]] void release_elsewhere(void* block, std::size_t bytes) noexcept {
-  const FrameAllocator* user = user_allocator.load(acquire);  // pairs with set_frame_allocator()
-  if (user == nullptr && kPooled && bytes <= kPooledFrameBytesMax) {
-    return release_pooled(block, class_of(bytes));
-  }
   count_unpooled(-1);
-  if (user != nullptr) {
+  if (const FrameAllocator* user = user_allocator.load(acquire)) {  // likewise
     user->release(block, bytes, user->context);
   } else {
     ::operator delete(block, bytes, std::align_val_t{kFrameAlignment});
   }
 }
 
-// Small frames, no user's allocator: what the hot path is for.
-[[gnu::always_inline]] inline bool is_usual(std::size_t bytes) {
-  return kPooled && bytes <= kFineFrameBytesMax && user_allocator.load(relaxed) == nullptr;
-}
-
 }  // namespace
 
-// --- The hot halves -----------------------------------------------------------------------------
+// --- The seam to frame_cache.h ------------------------------------------------------------------
 
-void* allocate_frame(std::size_t bytes) {
-  if (!is_usual(bytes)) [[unlikely]]
-    return allocate_elsewhere(bytes);
-  return allocate_pooled(fine_class_of(bytes));
+constinit thread_local FrameCache* this_frame_cache = &no_pool;
+constinit Atomic<bool> frames_pooled{kPooled};
+
+void* allocate_frame_slow(std::size_t bytes) {
+  if (bytes <= kFineFrameBytesMax && frames_pooled.load(relaxed)) [[likely]]
+    return allocate_pooled(fine_class_of(bytes));
+  return is_pooled(bytes) ? allocate_pooled(class_of(bytes)) : allocate_elsewhere(bytes);
 }
 
-void release_frame(void* block, std::size_t bytes) noexcept {
-  if (!is_usual(bytes)) [[unlikely]]
-    return release_elsewhere(block, bytes);
-  release_pooled(block, fine_class_of(bytes));
+void release_frame_slow(void* block, std::size_t bytes) noexcept {
+  if (bytes <= kFineFrameBytesMax && frames_pooled.load(relaxed)) [[likely]]
+    return release_pooled(block, fine_class_of(bytes));
+  is_pooled(bytes) ? release_pooled(block, class_of(bytes)) : release_elsewhere(block, bytes);
 }
 
 std::size_t frame_block_bytes(std::size_t bytes) noexcept {
@@ -674,7 +645,7 @@ std::int64_t frame_slabs_everywhere() noexcept { return slabs_everywhere.load(re
 
 FrameStats frame_stats() noexcept {
   using namespace detail;
-  const Pool& pool = *this_pool;
+  const Pool& pool = this_pool();
   return {.blocks_handed_out = pool.handed_out.load(relaxed),
           .blocks_released = pool.released.load(relaxed),
           .blocks_live = live_of(pool),
@@ -682,11 +653,11 @@ FrameStats frame_stats() noexcept {
           .slab_bytes = pool.slab_count * kSlabBytes};
 }
 
-void flush_foreign_frames() noexcept { detail::flush_all(*detail::this_pool); }
+void flush_foreign_frames() noexcept { detail::flush_all(detail::this_pool()); }
 
 void trim_frames() noexcept {
   using namespace detail;
-  Pool& pool = *this_pool;
+  Pool& pool = this_pool();
   if (&pool == &no_pool) return;
   flush_all(pool);
   take_back(pool, pool.returns.take());
@@ -718,6 +689,9 @@ void set_frame_allocator(const FrameAllocator* allocator) {
         "that made it; "
         "call it at start-up, or when every task and loop is gone");
   }
+  for (Pool* pool = registry; pool != nullptr; pool = pool->registry_next)
+    push_spares(*pool);  // F2
+  frames_pooled.store(kPooled && allocator == nullptr, relaxed);
   user_allocator.store(
       allocator, release);  // publishes *allocator to allocate_elsewhere() and release_elsewhere()
 }

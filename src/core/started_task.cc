@@ -13,6 +13,7 @@ PromiseChildLease::PromiseChildLease(const PromiseChildLease& other) noexcept
 PromiseChildLease Scope::lease() {
   CancellationRuntime::require_home(*this, "Scope::lease()");
   CancellationRuntime::strand_of(*this).state.set_shared();  // W7
+  flags_ |= kHadMembers;
   CancellationRuntime::add_lease(*this);
   return PromiseChildLease(*this);
 }

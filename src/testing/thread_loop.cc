@@ -24,6 +24,7 @@ ThreadLoop::ThreadLoop() : timers_(clock_ns()) {}
 std::int64_t ThreadLoop::now_ns() const { return clock_ns(); }
 void ThreadLoop::arm_timer(detail::TimerNode& timer, std::int64_t deadline_ns) {
   timers_.arm(timer, deadline_ns);
+  interleave(true);
 }
 void ThreadLoop::disarm_timer(detail::TimerNode& timer) noexcept { timers_.disarm(timer); }
 
@@ -33,6 +34,7 @@ void ThreadLoop::drive(detail::RootWaiter& root) {
   // L12: not before its last strand is gone, husks that wait for a kick under way included.
   auto over = [&] { return done && strand_count() == 0; };
   while (!over()) {
+    interleave(timers_.size() > 0);
     bool more = turn();
     if (timers_.size() > 0) timers_.fire_due(clock_ns(), kTurnBudget);
     if (!more && !over() && !has_ready()) sleep();

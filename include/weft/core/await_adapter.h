@@ -91,7 +91,7 @@ class AwaitAdapter final : public Adapter {
 
   bool park(Frame& frame, Strand& strand, bool cancelling) {
     decltype(auto) awaiter = box_.get();
-    CancellationRuntime::set_parked(frame, strand, *this, cancelling);
+    CancellationRuntime::set_parked(frame, strand, *this, cancelling, CancelsAtOnce<Aw>);
     try {
       if constexpr (HasSetExecutor<Aw>) awaiter.await_set_executor(Executor::current_or_null());
       if constexpr (std::is_void_v<decltype(awaiter.await_suspend(Continuation(strand)))>) {

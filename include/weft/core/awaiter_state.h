@@ -69,9 +69,16 @@ class AwaiterStateMachine {
   AwaiterState state_ = AwaiterState::initial;
 };
 
+template <bool cancels_at_once>
+struct CheckedTraits {};
+template <>
+struct CheckedTraits<true> {
+  using cancels_at_once = void;
+};
+
 // Inner: the awaiter, by value or by reference.
 template <class Inner>
-class CheckedAwaiter final : private Waker {
+class CheckedAwaiter final : public CheckedTraits<CancelsAtOnce<Inner>>, private Waker {
   using Aw = std::remove_reference_t<Inner>;
 
  public:

@@ -64,6 +64,8 @@ struct CancellationRuntime {
   static inline void enter(detail::Strand& strand);  // src/core/enter.h
   static void kick(detail::Strand& strand) noexcept;
   static void wake(detail::Strand& strand) noexcept;
+  // To the back of the ready ring, or, cancelled, to the end. Requires: the frame runs.
+  static void yield(detail::Frame& frame) noexcept;
   static void child_link_arrived(detail::ParentLink& link) noexcept;
   static void child_ended_elsewhere(detail::Strand& child) noexcept;
 
@@ -90,9 +92,9 @@ struct CancellationRuntime {
 
   // How an Adapter says what became of its frame.
   static void set_parked(detail::Frame& frame, detail::Strand& strand, detail::Adapter& adapter,
-                         bool cancelling) noexcept {
+                         bool cancelling, bool leaf) noexcept {
     frame.phase_ = cancelling ? Phase::cancelling : Phase::parked;
-    strand.wait = &adapter;
+    strand.wait = reinterpret_cast<std::uintptr_t>(&adapter) | (leaf ? detail::Strand::kLeaf : 0);
   }
   static void set_running(detail::Frame& frame) noexcept { frame.phase_ = Phase::running; }
   static void set_unwinding(detail::Frame& frame) noexcept { frame.phase_ = Phase::unwind_now; }
@@ -128,6 +130,7 @@ struct CancellationRuntime {
   static void send_kick(detail::Strand& strand) noexcept;
   static void cancel_child(detail::Strand& child, const CancelReason& reason,
                            Executor& here) noexcept;
+  static bool is_parked_leaf(const detail::Strand& strand) noexcept;
   static void push_ready(detail::Strand& strand, Executor& here) noexcept;
   static inline void resume(detail::Strand& strand, detail::Frame& top);
   static void enter_at_once(detail::Strand& strand);

@@ -35,6 +35,10 @@ concept Native = requires(std::remove_reference_t<Aw>& awaiter, Continuation wai
   typename std::remove_cvref_t<Aw>::native_awaiter;
   awaiter.await_suspend(waiter);
 };
+// An awaiter of weft's own whose await_cancel() ends the wait at once and runs nobody's code.
+template <class Aw>
+concept CancelsAtOnce =
+    Native<Aw> && requires { typename std::remove_cvref_t<Aw>::cancels_at_once; };
 template <class Aw>
 using HandleFor = std::conditional_t<Native<Aw>, Continuation, std::coroutine_handle<>>;
 

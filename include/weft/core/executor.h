@@ -89,7 +89,8 @@ class Executor {
   // Ready entries run since the loop was made.
   [[nodiscard]] std::uint64_t entries_run() const noexcept { return entries_run_; }
 
-  // One turn. Returns: true if ready entries are left.
+  // One turn: at most `budget` entries, in batches of what is ready at once, with what other threads
+  // sent between them. Returns: true if ready entries are left.
   bool turn(std::size_t budget = kTurnBudget);
   [[nodiscard]] bool has_ready() const noexcept { return !ready_.empty() || !kicks_.empty(); }
   [[nodiscard]] detail::LoopPort& port() noexcept { return *port_; }
@@ -99,13 +100,20 @@ class Executor {
   static constexpr unsigned kShuffleWindow = 16;
   void shuffle(std::uint64_t seed) noexcept { shuffle_ = seed; }
 
+ protected:
+  // A loop that has something to look at between two batches (armed timers, I/O) says so, and a
+  // turn is then one batch: so a task that yields lets them through (L2). Without, a turn goes on
+  // until its budget is used up.
+  void interleave(bool wanted) noexcept { interleave_ = wanted; }
+
  private:
   friend struct CancellationRuntime;
 
   void take_inbox() noexcept;
   void run_kicks() noexcept;
   void run_entry(detail::PostEntry entry) noexcept;
-  void run_shuffled(std::size_t budget) noexcept;
+  std::size_t run_batch(std::size_t left) noexcept;
+  std::size_t run_shuffled(std::size_t left) noexcept;
   detail::PostEntry pop_ready() noexcept;
   void run_captured(detail::PostChain& outer);
   // Ahead of what is ready now.
@@ -118,6 +126,7 @@ class Executor {
   static constexpr std::int64_t kNotAsked = INT64_MIN;
   std::int64_t turn_ns_ = kNotAsked;
   std::uint64_t shuffle_ = 0;
+  bool interleave_ = true;
   detail::HomeIndex home_ = 0;
   detail::LoopPort* port_ = nullptr;           // its home's
   std::unique_ptr<detail::ErrorBook> errors_;  // of scopes of this loop whose children failed

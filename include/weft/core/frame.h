@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <exception>
 #include <source_location>
+#include <utility>
 
 #include "weft/core/frame_abi.h"
 #include "weft/core/scope.h"
@@ -17,12 +18,24 @@ namespace weft::inline v0::detail {
 class LocalValue;
 
 // The awaiter of a Task awaited in line, as the child sees it.
+//
+// Stores are what an await costs, so nothing is set before it means something.
 struct InlineSlot {
-  Strand* strand = nullptr;
-  Frame* parent = nullptr;
-  Frame* child = nullptr;
+  Strand* strand;  // these two once the child has begun
+  Frame* parent;
+  Frame* child;
   std::source_location where;
-  std::exception_ptr error;
+  union {
+    std::exception_ptr error;  // if the child has failed
+  };
+
+  InlineSlot(Frame* awaited, std::source_location at) noexcept : child(awaited), where(at) {}
+  InlineSlot(const InlineSlot&) = delete;
+  InlineSlot& operator=(const InlineSlot&) = delete;
+  ~InlineSlot() {}
+
+  // Destroys the child and throws its error. Requires: it has failed.
+  [[noreturn, gnu::cold]] void rethrow();
 };
 
 class Frame : public Scope {
@@ -51,6 +64,13 @@ class Frame : public Scope {
   }
 
   [[nodiscard]] std::coroutine_handle<> handle() noexcept { return handle_of_promise(this); }
+  // Whether a frame that was just destroyed was a strand's first. Its bytes are as they were; the
+  // detour keeps the compiler from reasoning that they are nobody's.
+  [[nodiscard]] static bool was_first(void* frame) noexcept {
+    auto* promise = static_cast<std::byte*>(frame) + kPromiseOffset;
+    asm volatile("" : "+r"(promise) : : "memory");
+    return reinterpret_cast<Frame*>(promise)->is_first();
+  }
   // The strand bytes in front of this frame. Requires: the frame was allocated by its promise's
   // operator new.
   [[nodiscard]] void* strand_bytes() const noexcept {
@@ -61,7 +81,7 @@ class Frame : public Scope {
   // The coroutine ends, and there is nothing to join, nor an error of a child that ended before
   // (L14): the common case, which must stay a few instructions.
   [[nodiscard]] bool nothing_to_join() const noexcept {
-    return topology_.empty() && leases_.settled() && !(flags_ & (kHasErrors | kErrorsLost));
+    return !(flags_ & (kHadMembers | kHasErrors | kErrorsLost));
   }
   void mark_done() noexcept { phase_ = Phase::done; }
 

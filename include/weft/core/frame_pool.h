@@ -26,6 +26,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "weft/core/frame_cache.h"  // allocate_frame(), release_frame()
+
 namespace weft::inline v0 {
 
 // What the calls made on one thread add up to.
@@ -70,16 +72,10 @@ void set_frame_allocator(const FrameAllocator* allocator);
 
 namespace detail {
 
-inline constexpr std::size_t kFrameAlignment = 16;
-
-// Size classes: every 16 bytes up to the first bound, four per doubling up to the second. What is
+// Size classes: every 16 bytes up to kFineFrameBytesMax, four per doubling up to this. What is
 // larger is left to ::operator new.
-inline constexpr std::size_t kFineFrameBytesMax = 1024;
 inline constexpr std::size_t kPooledFrameBytesMax = 16 * 1024;
 
-// A slab is aligned to its size: a block's slab is found by masking. Its header is 64 bytes, under
-// 0.1 %.
-inline constexpr std::size_t kSlabBytes = 64 * 1024;
 // Address space is asked for by the sixteen slabs; pages cost memory only when carved.
 inline constexpr std::size_t kSlabsPerMapping = 16;
 // Fresh memory enters a free list a page at a time, so that untouched pages stay untouched.
@@ -93,12 +89,6 @@ inline constexpr std::size_t kSweepSlabsMin = 64;
 // A thread collects blocks for this many owners at once, and this many blocks for each.
 inline constexpr std::size_t kOutgoingOwnersMax = 8;
 inline constexpr std::size_t kOutgoingBatchMax = 32;
-
-// Returns: 16-aligned memory. Throws std::bad_alloc.
-[[nodiscard, gnu::noinline]] void* allocate_frame(std::size_t bytes);
-
-// Requires: `block` came from allocate_frame(bytes), on any thread.
-[[gnu::noinline]] void release_frame(void* block, std::size_t bytes) noexcept;
 
 // The bytes that a frame of this size takes up: its size class, or itself if it is not pooled.
 [[nodiscard]] std::size_t frame_block_bytes(std::size_t bytes) noexcept;

@@ -31,6 +31,7 @@ struct YieldAwaiter {
 
 struct SuspendForeverAwaiter {
   using native_awaiter = void;
+  using cancels_at_once = void;
   static constexpr bool await_ready() noexcept { return false; }
   static constexpr void await_suspend(Continuation) noexcept {}
   static constexpr void await_resume() noexcept {}
@@ -93,6 +94,21 @@ class CurrentScope {
   static Awaiter await_in_frame(Frame& frame) noexcept { return Awaiter(frame); }
 };
 
+// yield() in a Task's own co_await: nothing waits for it, so there is nothing to park on.
+class Yield {
+ public:
+  struct Awaiter {
+    static constexpr bool await_ready() noexcept { return false; }
+    template <class Promise>
+    static void await_suspend(std::coroutine_handle<Promise> handle) noexcept {
+      CancellationRuntime::yield(handle.promise());
+    }
+    static constexpr void await_resume() noexcept {}
+  };
+  static Awaiter await_in_frame(Frame&) noexcept { return {}; }
+  YieldAwaiter operator co_await() const noexcept { return {}; }
+};
+
 class FinishIfCancelled {
  public:
   class Awaiter {
@@ -147,7 +163,7 @@ class IgnoreCancellation {
   static Awaiter await_in_frame(detail::Frame& frame) noexcept { return Awaiter(frame); }
 };
 
-[[nodiscard]] inline auto yield() noexcept { return detail::Description<detail::YieldAwaiter>(); }
+[[nodiscard]] inline auto yield() noexcept { return detail::Yield(); }
 [[nodiscard]] inline auto suspend_forever() noexcept {
   return detail::Description<detail::SuspendForeverAwaiter>();
 }

@@ -93,7 +93,7 @@ struct alignas(16) Strand {
   PostNode kick;  // after the kick was seen: when, in nanoseconds of the loop's clock
   Atomic<const CancelReason*> reason;
   union {
-    Adapter* wait;
+    std::uintptr_t wait;  // an Adapter, and kLeaf
     PostNode link;
   };
   Frame* top;
@@ -104,13 +104,20 @@ struct alignas(16) Strand {
   };
   ParentLink parent_link;
 
+  // On `wait`: cancelling this wait ends it at once and runs nobody's code (CancelsAtOnce).
+  static constexpr std::uintptr_t kLeaf = 1;
+
   // Requires: nobody can reach it yet; `word` says whether it has its home.
   Strand(CancellationState::Word word, HomeIndex at_home, Frame* first) noexcept
-      : state(word), home(at_home), reason(nullptr), wait(nullptr), top(first), where() {}
+      : state(word), home(at_home), reason(nullptr), wait(0), top(first), where() {}
   Strand(const Strand&) = delete;
   Strand& operator=(const Strand&) = delete;
   ~Strand() {}
 
+  // T2.
+  [[nodiscard]] Adapter& waits_on() const noexcept {
+    return *reinterpret_cast<Adapter*>(wait & ~kLeaf);
+  }
   // The first frame's promise, which lies at a fixed distance.
   [[nodiscard]] inline Frame& first_frame() noexcept;
   // A Nursery's strand has no frames; parent_link names the nursery itself.

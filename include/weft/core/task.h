@@ -74,8 +74,6 @@ template <class T>
 struct TaskBlock {
   using Value = Kept<T>;
   static constexpr bool kHasValue = !std::is_void_v<T>;
-  static constexpr std::ptrdiff_t kStateOffset =
-      sizeof(Strand) - offsetof(Strand, state);  // before the frame
   static constexpr std::size_t kAlign = alignof(Value) > kFrameAlignment ? alignof(Value)
                                                                          : kFrameAlignment;
   static constexpr std::ptrdiff_t header(std::size_t align) noexcept {
@@ -101,10 +99,7 @@ struct TaskBlock {
     auto* block = static_cast<std::byte*>(align > kFrameAlignment
                                               ? ::operator new(bytes, std::align_val_t{align})
                                               : allocate_frame(bytes));
-    std::byte* frame = block + header(align);
-    // In line or never begun: a strand whose word is 0.
-    new (frame - kStateOffset) CancellationState(0);
-    return frame;
+    return block + header(align);
   }
 
   static void release(std::byte* frame, std::size_t frame_bytes, std::size_t align) noexcept {
@@ -119,10 +114,8 @@ struct TaskBlock {
   // The frame is gone. Its block stays while the strand has references.
   static void frame_gone(void* frame, std::size_t frame_bytes, std::size_t align) noexcept {
     if (align < kAlign) align = kAlign;
-    auto* bytes = static_cast<std::byte*>(frame);
-    auto* state = std::launder(reinterpret_cast<CancellationState*>(bytes - kStateOffset));
-    if (state->peek() == 0) {
-      release(bytes, frame_bytes, align);
+    if (!Frame::was_first(frame)) {
+      release(static_cast<std::byte*>(frame), frame_bytes, align);
       return;
     }
     new (frame) Ended{.error = nullptr,
@@ -154,17 +147,14 @@ static_assert(sizeof(Ended) <= std::size_t{kPromiseOffset} + sizeof(Frame),
 template <class T>
 class InlineAwaiter : public InlineSlot {
  public:
-  InlineAwaiter(Frame* task, std::source_location at) noexcept {
-    child = task;
-    where = at;
-  }
+  InlineAwaiter(Frame* child, std::source_location at) noexcept : InlineSlot(child, at) {}
   InlineAwaiter(const InlineAwaiter&) = delete;
   InlineAwaiter& operator=(const InlineAwaiter&) = delete;
+  // The child is gone: await_resume() destroyed it, or the loop that unwinds this strand.
   ~InlineAwaiter() {
-    if constexpr (!std::is_trivially_destructible_v<Kept<T>>) {
+    if constexpr (kFlagged) {
       if (has_value_) std::destroy_at(&value_);
     }
-    if (child) child->handle().destroy();
   }
 
   static constexpr bool await_ready() noexcept { return false; }
@@ -182,23 +172,25 @@ class InlineAwaiter : public InlineSlot {
 
   T await_resume() {
     // The frame goes first: nobody sees a result while what produced it is still there (L7).
-    std::exchange(child, nullptr)->handle().destroy();
-    if (error) [[unlikely]]
-      std::rethrow_exception(std::move(error));
+    if (child->failed()) [[unlikely]]
+      rethrow();
+    child->handle().destroy();
     return give<T>(value_);
   }
 
   template <class... Args>
   void emplace(Args&&... args) {
     std::construct_at(&value_, std::forward<Args>(args)...);
-    has_value_ = true;
+    if constexpr (kFlagged) has_value_ = true;
   }
 
  private:
+  static constexpr bool kFlagged = !std::is_trivially_destructible_v<Kept<T>>;
+
   union {
     Kept<T> value_;
   };
-  bool has_value_ = false;
+  [[no_unique_address]] std::conditional_t<kFlagged, bool, Nothing> has_value_{};
 };
 
 // --- The promise --------------------------------------------------------------------------------
@@ -208,9 +200,11 @@ struct FinalAwaiter {
   template <class Promise>
   Transfer await_suspend(std::coroutine_handle<Promise> handle) const noexcept {
     Promise& frame = handle.promise();
-    if (!frame.nothing_to_join() && CancellationRuntime::wait_at_end(frame)) [[unlikely]]
-      return transfer_to_loop();
-    if (frame.is_first()) {
+    // The hints lay out the in-line return as one straight run.
+    if (!frame.nothing_to_join()) [[unlikely]] {
+      if (CancellationRuntime::wait_at_end(frame)) return transfer_to_loop();
+    }
+    if (frame.is_first()) [[unlikely]] {
       frame.mark_done();  // the loop destroys the frame and tells whoever waits
       return transfer_to_loop();
     }
@@ -245,7 +239,7 @@ class TaskResult : public Frame {
  private:
   template <class U>
   void keep(U&& value) {
-    if (is_first()) {
+    if (is_first()) [[unlikely]] {
       std::construct_at(&TaskBlock<T>::value_of(strand()), std::forward<U>(value));
       mark_value();
     } else {
@@ -307,6 +301,7 @@ class TaskPromise final : public TaskResult<T> {
     } else if constexpr (requires {
                            std::forward<A>(awaitable).await_in_frame(static_cast<Frame&>(*this));
                          }) {
+      this->strand().where = at;
       return std::forward<A>(awaitable).await_in_frame(static_cast<Frame&>(*this));
     } else if constexpr (Awaitable<A>) {
       this->strand().where = at;
@@ -343,9 +338,16 @@ class TaskPromise final : public TaskResult<T> {
 #else
 #define WEFT_CORO_ELIDABLE
 #endif
+#ifdef __clang__
+#define WEFT_TRIVIAL_ABI [[clang::trivial_abi]]  // returned in a register
+#else
+#define WEFT_TRIVIAL_ABI
+#endif
 
 template <class T>
-class [[nodiscard("a Task does nothing until it is awaited or started")]] WEFT_CORO_ELIDABLE Task {
+class [[nodiscard(
+    "a Task does nothing until it is awaited or started")]] WEFT_CORO_ELIDABLE WEFT_TRIVIAL_ABI
+    Task {
  public:
   using promise_type = detail::TaskPromise<T>;
   using value_type = T;

@@ -79,6 +79,7 @@ class Alarm : private TimerNode {
 class SleepAwaiter {
  public:
   using native_awaiter = void;
+  using cancels_at_once = void;
   explicit SleepAwaiter(When when) noexcept : when_(when) {}
 
   static constexpr bool await_ready() noexcept { return false; }
