@@ -8,6 +8,7 @@ namespace {
 
 using weft_model::Mailbox;
 using weft_model::Plain;
+using weft_model::Search;
 
 constexpr int kOutcome = 42;
 
@@ -129,10 +130,9 @@ struct DoneMeansTheOutcomeIsVisible : rl::test_suite<DoneMeansTheOutcomeIsVisibl
 
 int main() {
   weft_model::Report report("WaiterSlotModel");
-  report.check<WaiterIsWokenExactlyIfItStayed>("WaiterIsWokenExactlyIfItStayed",
-                                               weft_model::every());
-  report.check<PlaceIsFreeAfterWithdraw>("PlaceIsFreeAfterWithdraw", weft_model::every());
-  report.check<OnlyOneWaits>("OnlyOneWaits", weft_model::every());
-  report.check<DoneMeansTheOutcomeIsVisible>("DoneMeansTheOutcomeIsVisible", weft_model::every());
+  report.check<WaiterIsWokenExactlyIfItStayed>("WaiterIsWokenExactlyIfItStayed", Search::every);
+  report.check<PlaceIsFreeAfterWithdraw>("PlaceIsFreeAfterWithdraw", Search::every);
+  report.check<OnlyOneWaits>("OnlyOneWaits", Search::every);
+  report.check<DoneMeansTheOutcomeIsVisible>("DoneMeansTheOutcomeIsVisible", Search::every);
   return report.result();
 }
