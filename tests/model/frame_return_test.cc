@@ -14,7 +14,6 @@ using weft::detail::FrameBlock;
 using weft::detail::FrameDebt;
 using weft::detail::FrameReturns;
 using weft_model::Plain;
-using weft_model::Search;
 
 constexpr int kBlocksMax = 4;
 constexpr int kSlabsMax = 2;
@@ -214,10 +213,10 @@ struct ExactlyOneCallSeesTheDebtPaid : rl::test_suite<ExactlyOneCallSeesTheDebtP
 
 int main() {
   weft_model::Report report("FrameReturnModel");
-  report.check<OwnerTakesWhatOthersPush>("OwnerTakesWhatOthersPush", Search::every);
-  report.check<ExitRacesReleasesOfOneSlab>("ExitRacesReleasesOfOneSlab", Search::every);
-  report.check<ExitRacesBatchesOfTwoSlabs>("ExitRacesBatchesOfTwoSlabs", Search::every);
-  report.check<ExitRacesOneReleaser>("ExitRacesOneReleaser", Search::every);
-  report.check<ExactlyOneCallSeesTheDebtPaid>("ExactlyOneCallSeesTheDebtPaid", Search::every);
+  report.check<OwnerTakesWhatOthersPush>("OwnerTakesWhatOthersPush", weft_model::every());
+  report.check<ExitRacesReleasesOfOneSlab>("ExitRacesReleasesOfOneSlab", weft_model::every());
+  report.check<ExitRacesBatchesOfTwoSlabs>("ExitRacesBatchesOfTwoSlabs", weft_model::every());
+  report.check<ExitRacesOneReleaser>("ExitRacesOneReleaser", weft_model::every());
+  report.check<ExactlyOneCallSeesTheDebtPaid>("ExactlyOneCallSeesTheDebtPaid", weft_model::every());
   return report.result();
 }

@@ -13,7 +13,6 @@ using weft::detail::PostKind;
 using weft::detail::PostNode;
 using weft_model::Mailbox;
 using weft_model::Plain;
-using weft_model::Search;
 
 constexpr int kEntriesMax = 2;  // per producer
 
@@ -165,11 +164,13 @@ struct ReopenedInboxLosesNothing : rl::test_suite<ReopenedInboxLosesNothing, 2> 
 
 int main() {
   weft_model::Report report("InboxModel");
-  report.check<NoWakeIsLost>("NoWakeIsLost", Search::every);
-  report.check<NoWakeIsLostAmongProducers>("NoWakeIsLostAmongProducers", Search::every);
-  report.check<TimedOutSleepIsWokenAtMostOnce>("TimedOutSleepIsWokenAtMostOnce", Search::every);
-  report.check<NothingIsAcceptedAfterClose>("NothingIsAcceptedAfterClose", Search::every);
-  report.check<NothingIsAcceptedAfterCloseByAny>("NothingIsAcceptedAfterCloseByAny", Search::every);
-  report.check<ReopenedInboxLosesNothing>("ReopenedInboxLosesNothing", Search::every);
+  report.check<NoWakeIsLost>("NoWakeIsLost", weft_model::every());
+  report.check<NoWakeIsLostAmongProducers>("NoWakeIsLostAmongProducers", weft_model::every());
+  report.check<TimedOutSleepIsWokenAtMostOnce>("TimedOutSleepIsWokenAtMostOnce",
+                                               weft_model::every());
+  report.check<NothingIsAcceptedAfterClose>("NothingIsAcceptedAfterClose", weft_model::every());
+  report.check<NothingIsAcceptedAfterCloseByAny>("NothingIsAcceptedAfterCloseByAny",
+                                                 weft_model::every());
+  report.check<ReopenedInboxLosesNothing>("ReopenedInboxLosesNothing", weft_model::every());
   return report.result();
 }

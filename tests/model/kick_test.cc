@@ -14,7 +14,6 @@ using State = weft::CancellationState;
 using weft::detail::Atomic;
 using weft_model::Mailbox;
 using weft_model::Plain;
-using weft_model::Search;
 
 constexpr unsigned kHome = 7;
 constexpr int kOutcome = 42;
@@ -412,20 +411,21 @@ struct LeaseHolderAndHomeBothCancel : rl::test_suite<LeaseHolderAndHomeBothCance
 
 int main() {
   weft_model::Report report("KickModel");
-  report.check<EndRacesDrop>("EndRacesDrop", Search::every);
-  report.check<KickRacesDrop>("KickRacesDrop", Search::every);
-  report.check<KickRacesEnd>("KickRacesEnd", Search::every);
-  report.check<KickRacesEndAndDrop>("KickRacesEndAndDrop", Search::every);
-  report.check<CancelRacesEnd>("CancelRacesEnd", Search::every);
-  report.check<CancelRacesEndAndDetach>("CancelRacesEndAndDetach", Search::every_reduced);
-  report.check<TwoCancelsRaceEnd>("TwoCancelsRaceEnd", Search::every_reduced);
-  report.check<HandleDropRacesCancelAndEnd>("HandleDropRacesCancelAndEnd", Search::every_reduced);
+  report.check<EndRacesDrop>("EndRacesDrop", weft_model::every());
+  report.check<KickRacesDrop>("KickRacesDrop", weft_model::every());
+  report.check<KickRacesEnd>("KickRacesEnd", weft_model::every());
+  report.check<KickRacesEndAndDrop>("KickRacesEndAndDrop", weft_model::every());
+  report.check<CancelRacesEnd>("CancelRacesEnd", weft_model::every());
+  report.check<CancelRacesEndAndDetach>("CancelRacesEndAndDetach", weft_model::every_reduced());
+  report.check<TwoCancelsRaceEnd>("TwoCancelsRaceEnd", weft_model::every_reduced());
+  report.check<HandleDropRacesCancelAndEnd>("HandleDropRacesCancelAndEnd",
+                                            weft_model::every_reduced());
   report.check<WaiterElsewhereReadsTheOutcome>("WaiterElsewhereReadsTheOutcome",
-                                               Search::every_reduced);
-  report.check<CancelRacesTheFirstHome>("CancelRacesTheFirstHome", Search::every);
-  report.check<IgnoreRacesCancel>("IgnoreRacesCancel", Search::every);
+                                               weft_model::every_reduced());
+  report.check<CancelRacesTheFirstHome>("CancelRacesTheFirstHome", weft_model::every());
+  report.check<IgnoreRacesCancel>("IgnoreRacesCancel", weft_model::every());
   report.check<ParentElsewhereCancelsWhileTheChildEnds>("ParentElsewhereCancelsWhileTheChildEnds",
-                                                        Search::every);
-  report.check<LeaseHolderAndHomeBothCancel>("LeaseHolderAndHomeBothCancel", Search::every);
+                                                        weft_model::every());
+  report.check<LeaseHolderAndHomeBothCancel>("LeaseHolderAndHomeBothCancel", weft_model::every());
   return report.result();
 }

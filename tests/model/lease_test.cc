@@ -8,7 +8,6 @@ namespace {
 
 using weft_model::Mailbox;
 using weft_model::Plain;
-using weft_model::Search;
 
 enum Post { kDropped, kLink };
 
@@ -173,9 +172,10 @@ struct LeaseMadeWhileThePostIsUnderWay : rl::test_suite<LeaseMadeWhileThePostIsU
 
 int main() {
   weft_model::Report report("LeaseModel");
-  report.check<ScopeEndsAfterTheLastLease>("ScopeEndsAfterTheLastLease", Search::every);
-  report.check<SettledMeansTheWorkIsVisible>("SettledMeansTheWorkIsVisible", Search::every);
-  report.check<LinkRacesTheLastDrop>("LinkRacesTheLastDrop", Search::every);
-  report.check<LeaseMadeWhileThePostIsUnderWay>("LeaseMadeWhileThePostIsUnderWay", Search::every);
+  report.check<ScopeEndsAfterTheLastLease>("ScopeEndsAfterTheLastLease", weft_model::every());
+  report.check<SettledMeansTheWorkIsVisible>("SettledMeansTheWorkIsVisible", weft_model::every());
+  report.check<LinkRacesTheLastDrop>("LinkRacesTheLastDrop", weft_model::every());
+  report.check<LeaseMadeWhileThePostIsUnderWay>("LeaseMadeWhileThePostIsUnderWay",
+                                                weft_model::every());
   return report.result();
 }

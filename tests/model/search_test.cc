@@ -15,7 +15,6 @@ namespace {
 
 using weft_model::Mailbox;
 using weft_model::Plain;
-using weft_model::Search;
 
 constexpr unsigned kThreads = 3;
 constexpr unsigned kStepsMax = 3;
@@ -153,10 +152,11 @@ int main() {
     program = random_program(random);
     rl::ostringstream history;
     shown.clear();
-    weft_model::Outcome full = weft_model::examine<Runs>(Search::every, 0, history);
+    weft_model::Outcome full = weft_model::examine<Runs>(weft_model::every(), 0, history);
     by_full = shown;
     shown.clear();
-    weft_model::Outcome reduced = weft_model::examine<Runs>(Search::every_reduced, 0, history);
+    weft_model::Outcome reduced =
+        weft_model::examine<Runs>(weft_model::every_reduced(), 0, history);
     bool full_passed = full.result == rl::test_result_success;
     bool reduced_passed = reduced.result == rl::test_result_success;
     if (full_passed != reduced_passed || (full_passed && !(by_full == shown))) {

@@ -8,7 +8,6 @@ namespace {
 
 using weft_model::Mailbox;
 using weft_model::Plain;
-using weft_model::Search;
 
 constexpr int kOutcome = 42;
 
@@ -130,9 +129,10 @@ struct DoneMeansTheOutcomeIsVisible : rl::test_suite<DoneMeansTheOutcomeIsVisibl
 
 int main() {
   weft_model::Report report("WaiterSlotModel");
-  report.check<WaiterIsWokenExactlyIfItStayed>("WaiterIsWokenExactlyIfItStayed", Search::every);
-  report.check<PlaceIsFreeAfterWithdraw>("PlaceIsFreeAfterWithdraw", Search::every);
-  report.check<OnlyOneWaits>("OnlyOneWaits", Search::every);
-  report.check<DoneMeansTheOutcomeIsVisible>("DoneMeansTheOutcomeIsVisible", Search::every);
+  report.check<WaiterIsWokenExactlyIfItStayed>("WaiterIsWokenExactlyIfItStayed",
+                                               weft_model::every());
+  report.check<PlaceIsFreeAfterWithdraw>("PlaceIsFreeAfterWithdraw", weft_model::every());
+  report.check<OnlyOneWaits>("OnlyOneWaits", weft_model::every());
+  report.check<DoneMeansTheOutcomeIsVisible>("DoneMeansTheOutcomeIsVisible", weft_model::every());
   return report.result();
 }

@@ -24,6 +24,8 @@
 namespace weft_model {
 
 enum class Search { every, every_reduced, random };
+inline constexpr Search every() { return Search::every; }
+inline constexpr Search every_reduced() { return Search::every_reduced; }
 
 inline constexpr unsigned kRandomRounds = 100'000;
 
