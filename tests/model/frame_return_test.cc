@@ -55,7 +55,7 @@ struct World {
     }
   }
 
-  // --- Any thread but the owner's -----------------------------------------------------------------
+  // --- Any thread but the owner's ----------------------------------------------------------------
 
   // Releases frames[first] … frames[last], as one batch.
   void release(int first, int last) {
@@ -84,7 +84,7 @@ struct World {
     if (pool->slabs_owed.repay()) free_pool();
   }
 
-  // --- The owner ----------------------------------------------------------------------------------
+  // --- The owner ---------------------------------------------------------------------------------
 
   // Returns: how many.
   int take_back(FrameBlock* chain) {
@@ -110,7 +110,7 @@ struct World {
     if (pool->slabs_owed.settle(slab_count)) free_pool();
   }
 
-  // --- Whoever comes last -------------------------------------------------------------------------
+  // --- Whoever comes last ------------------------------------------------------------------------
 
   void unmap(int slab) {
     slabs[slab]->bytes.write();

@@ -46,7 +46,7 @@ struct World {
 
   void start(State::Word word, unsigned home = kHome) { strand.make(word, home); }
 
-  // --- Any thread with a reference ----------------------------------------------------------------
+  // --- Any thread with a reference ---------------------------------------------------------------
 
   void cancel(unsigned why, bool at_home = false) {
     strand->bytes.read();
@@ -146,7 +146,7 @@ struct World {
   }
 };
 
-// --- Kick, end and handle drop, two by two and all three, with nothing else ------------------------
+// --- Kick, end and handle drop, two by two and all three, with nothing else ----------------------
 
 // The task ends while its handle is dropped without a cancel.
 struct EndRacesDrop : rl::test_suite<EndRacesDrop, 2> {
@@ -259,7 +259,8 @@ struct TwoCancelsRaceEnd : rl::test_suite<TwoCancelsRaceEnd, 3> {
   void after() { world.check(); }
 };
 
-// All of it: a StartedTask is dropped, which cancels, a CancelHandle cancels, the task hears and ends.
+// All of it: a StartedTask is dropped, which cancels, a CancelHandle cancels, the task hears and
+// ends.
 struct HandleDropRacesCancelAndEnd : rl::test_suite<HandleDropRacesCancelAndEnd, 3> {
   World world;
 

@@ -10,8 +10,8 @@
 //     }
 //
 // A model says whether every interleaving is searched one by one, or those that differ only in the
-// order of unrelated steps once (weft_model_search.h); a random search, which also sees older values,
-// is added to both. Weakened runs are random only: WEFT_MODEL_RANDOM says how many rounds.
+// order of unrelated steps once (weft_model_search.h); a random search, which also sees older
+// values, is added to both. Weakened runs are random only: WEFT_MODEL_RANDOM says how many rounds.
 #include <cstdio>
 #include <cstdlib>
 #include <new>

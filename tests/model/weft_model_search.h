@@ -11,8 +11,8 @@
 // A sleeps on the other ways until some thread makes a step that concerns A's.
 //
 // A step is one operation on an atomic of the seam or on a Mailbox, with the code that follows it
-// up to the next; the start of a thread is a step that concerns nobody. Two steps concern each other
-// if they touch the same object and one of them writes. Values are not reduced: which of two values
+// up to the next; the start of a thread is a step that concerns nobody. Two steps concern each
+// other if they touch the same object and one of them writes. Values are not reduced: which of two values
 // a load sees is a branch here as it is there.
 //
 // Requires of a model: what its threads share outside of atomics and mailboxes is Plain, where a

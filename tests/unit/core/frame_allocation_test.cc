@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What holds for frames wherever they come from: the pool, a sanitizer's malloc, a user's allocator.
+// What holds for frames wherever they come from: the pool, a sanitizer's malloc, a user's
+// allocator.
 #include <gtest/gtest.h>
 #include <pthread.h>
 
