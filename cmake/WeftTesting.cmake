@@ -2,7 +2,8 @@
 # What tests and examples share.
 #
 #   weft_add_test(<name> LABEL <label> COMMAND <command>...)   one ctest entry
-#   weft_add_gtest(<target> LABEL <label> SOURCES <file>...)   one executable, one ctest entry per TEST
+#   weft_add_gtest(<target> LABEL <label> [PROCESSORS <n>] [PREFIX <name>] SOURCES <file>...)
+#                                                              one executable, one ctest entry per TEST
 
 set(WEFT_TEST_TIMEOUT_SECONDS 300)
 
@@ -40,7 +41,7 @@ function(weft_add_test name)
 endfunction()
 
 function(weft_add_gtest target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "LABEL;PROCESSORS" "SOURCES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "LABEL;PROCESSORS;PREFIX" "SOURCES")
   if(NOT arg_PROCESSORS)
     set(arg_PROCESSORS 1)
   endif()
@@ -52,6 +53,7 @@ function(weft_add_gtest target)
   gtest_discover_tests(${target}
     DISCOVERY_MODE PRE_TEST
     DISCOVERY_TIMEOUT 60
+    TEST_PREFIX "${arg_PREFIX}"
     PROPERTIES
       LABELS ${arg_LABEL}
       TIMEOUT ${WEFT_TEST_TIMEOUT_SECONDS}

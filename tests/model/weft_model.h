@@ -9,9 +9,9 @@
 //       return report.result();
 //     }
 //
-// A model says whether every interleaving is searched, or every one with so many preemptions; a
-// random search, which also sees older values, is added to both. Weakened runs are random only:
-// WEFT_MODEL_RANDOM says how many rounds.
+// A model says whether every interleaving is searched one by one, or those that differ only in the
+// order of unrelated steps once (weft_model_search.h); a random search, which also sees older
+// values, is added to both. Weakened runs are random only: WEFT_MODEL_RANDOM says how many rounds.
 #include <cstdio>
 #include <cstdlib>
 #include <new>
@@ -19,17 +19,44 @@
 #include <utility>
 
 #include "weft_model_atomic.h"
+#include "weft_model_search.h"
 
 namespace weft_model {
 
-struct Search {
-  rl::scheduler_type_e kind;
-  unsigned preemptions;
-};
-inline constexpr Search every() { return {rl::sched_full, 0}; }
-inline constexpr Search preempted(unsigned times) { return {rl::sched_bound, times}; }
+enum class Search { every, every_reduced, random };
+inline constexpr Search every() { return Search::every; }
+inline constexpr Search every_reduced() { return Search::every_reduced; }
 
 inline constexpr unsigned kRandomRounds = 100'000;
+
+struct Outcome {
+  rl::test_result_e result;
+  rl::iteration_t rounds;  // all, or up to the one that failed
+};
+
+// Runs one model. A round that failed is run once more, for its history.
+template <class Test>
+Outcome examine(Search search, unsigned rounds, std::ostream& history) {
+  std::ostream quiet(nullptr);
+  rl::test_params params;
+  params.search_type = search == Search::random ? rl::sched_random : rl::sched_full;
+  params.iteration_count = rounds;
+  params.output_stream = &history;
+  params.progress_stream = &quiet;
+  if (search != Search::every_reduced) {
+    rl::simulate<Test>(params);
+    return {params.test_result, params.stop_iteration};
+  }
+  // As rl::simulate(), with a scheduler that it does not know.
+  using Scheduler = ReducedSearch<Test::params::thread_count>;
+  rl::ostringstream state, nowhere;
+  if (rl::run_test<Test, Scheduler>(params, state, false) != rl::test_result_success) {
+    params.initial_state = state.str();
+    params.collect_history = true;
+    rl::run_test<Test, Scheduler>(params, nowhere, true);
+  }
+  return {params.test_result, params.stop_iteration};
+}
 
 class Report {
  public:
@@ -43,15 +70,15 @@ class Report {
     if (!rounds) {
       rl::iteration_t seen = run<Test>(search, 0);
       if (seen == 0) return;
-      if (search.kind == rl::sched_full) {
+      if (search == Search::every) {
         std::printf("every interleaving, %llu; ", static_cast<unsigned long long>(seen));
       } else {
-        std::printf("every interleaving with up to %u preemptions, %llu; ", search.preemptions,
-                    static_cast<unsigned long long>(seen));
+        std::printf("every interleaving but for the order of unrelated steps, %llu; ",
+                    static_cast<unsigned long long>(seen - repetitions));
       }
     }
     unsigned count = rounds ? static_cast<unsigned>(std::atoi(rounds)) : kRandomRounds;
-    if (run<Test>({rl::sched_random, 0}, count) == 0) return;
+    if (run<Test>(Search::random, count) == 0) return;
     std::printf("random, %u: ok\n", count);
   }
 
@@ -66,16 +93,10 @@ class Report {
   rl::iteration_t run(Search search, unsigned rounds) {
     // Relacy's own allocator: what it prints while it runs must not count as the model's memory.
     rl::ostringstream history;
-    std::ostream quiet(nullptr);
-    rl::test_params params;
-    params.search_type = search.kind;
-    params.context_bound = search.preemptions;
-    params.iteration_count = rounds;
-    params.output_stream = &history;
-    params.progress_stream = &quiet;
-    if (rl::simulate<Test>(params)) return params.stop_iteration;
+    Outcome outcome = examine<Test>(search, rounds, history);
+    if (outcome.result == rl::test_result_success) return outcome.rounds;
     failed_ = true;
-    std::printf("FAILED, %s\n", rl::test_result_str(params.test_result));
+    std::printf("FAILED, %s\n", rl::test_result_str(outcome.result));
     if (!Sites::all().weakens()) std::printf("%s\n", history.str().c_str());
     return 0;
   }
@@ -89,20 +110,21 @@ class Report {
 class Mailbox {
  public:
   void post(int what = 0) {
-    rl::ctx().sched();
-    rl::preemption_disabler hold(rl::ctx());
+    Turn turn(Step::writes, this);
     RL_ASSERT(last_ - first_ < kPostsMax);
     what_[last_++ % kPostsMax] = what;
     posts_.fetch_add(1, rl::mo_release, $);
     posts_.wake(rl::ctx(), 1, $);
   }
   bool try_take() {
-    rl::ctx().sched();
+    Turn turn(Step::writes, this);
     return take_now();
   }
   // Returns: what was posted.
   int take() {
-    rl::ctx().sched();
+    {
+      Turn turn(Step::writes, this);
+    }
     while (!take_now()) posts_.wait(rl::ctx(), false, false, $);
     return taken_;
   }

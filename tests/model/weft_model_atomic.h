@@ -149,6 +149,35 @@ inline rl::debug_info info_of(const Where& where) {
   return rl::debug_info(where.function_name(), where.file_name(), where.line());
 }
 
+// What a thread is about to do, as far as it may concern another's step.
+struct Step {
+  enum Kind { anything, reads, writes, nobodys } kind = anything;
+  const void* object = nullptr;
+};
+inline bool concern_each_other(const Step& one, const Step& other) {
+  if (one.kind == Step::nobodys || other.kind == Step::nobodys) return false;
+  if (one.kind == Step::anything || other.kind == Step::anything) return true;
+  return one.object == other.object && (one.kind == Step::writes || other.kind == Step::writes);
+}
+
+// The step of the thread that is asking for its turn, for ReducedSearch.
+inline Step next_step;
+
+// One step: others may come before it, and nobody in the middle of it.
+class Turn {
+ public:
+  Turn(Step::Kind kind, const void* object) : hold_(after(kind, object)) {}
+
+ private:
+  static rl::context& after(Step::Kind kind, const void* object) {
+    next_step = {kind, object};
+    rl::ctx().sched();
+    next_step = {};
+    return rl::ctx();
+  }
+  rl::preemption_disabler hold_;
+};
+
 }  // namespace weft_model
 
 namespace weft::inline v0::detail {
@@ -156,6 +185,8 @@ namespace weft::inline v0::detail {
 // std::atomic's members, as far as weft uses them; orders are never left out.
 template <class T>
 class Atomic {
+  using Step = weft_model::Step;
+  using Turn = weft_model::Turn;
   using Where = std::source_location;
 
  public:
@@ -163,24 +194,31 @@ class Atomic {
   explicit(false) Atomic(T value) : cell_(value) {}
 
   T load(Order order, Where where = Where::current()) const {
+    Turn turn(Step::reads, this);
     return cell_.load(weft_model::order_of(order, where), weft_model::info_of(where));
   }
   void store(T value, Order order, Where where = Where::current()) {
+    Turn turn(Step::writes, this);
     cell_.store(value, weft_model::order_of(order, where), weft_model::info_of(where));
   }
   T exchange(T value, Order order, Where where = Where::current()) {
+    Turn turn(Step::writes, this);
     return cell_.exchange(value, weft_model::order_of(order, where), weft_model::info_of(where));
   }
   T fetch_add(T value, Order order, Where where = Where::current()) {
+    Turn turn(Step::writes, this);
     return cell_.fetch_add(value, weft_model::order_of(order, where), weft_model::info_of(where));
   }
   T fetch_sub(T value, Order order, Where where = Where::current()) {
+    Turn turn(Step::writes, this);
     return cell_.fetch_sub(value, weft_model::order_of(order, where), weft_model::info_of(where));
   }
   T fetch_and(T value, Order order, Where where = Where::current()) {
+    Turn turn(Step::writes, this);
     return cell_.fetch_and(value, weft_model::order_of(order, where), weft_model::info_of(where));
   }
   T fetch_or(T value, Order order, Where where = Where::current()) {
+    Turn turn(Step::writes, this);
     return cell_.fetch_or(value, weft_model::order_of(order, where), weft_model::info_of(where));
   }
   bool compare_exchange_weak(T& expected, T desired, Order success, Order failure,
@@ -201,9 +239,7 @@ class Atomic {
                         const Where& where) {
     rl::memory_order on_success = weft_model::order_of(success, where, weft_model::Part::success);
     rl::memory_order on_failure = weft_model::order_of(failure, where, weft_model::Part::failure);
-    rl::context& checker = rl::ctx();
-    checker.sched();
-    rl::preemption_disabler hold(checker);
+    Turn turn(Step::writes, this);
     if (cell_.debug_value() == expected) {
       return cell_.compare_exchange(kind, expected, desired, on_success, rl::mo_relaxed,
                                     weft_model::info_of(where));

@@ -1,27 +1,24 @@
 // SPDX-License-Identifier: MIT
+// The pool itself. Under a sanitizer this is in a program of its own, which keeps the pool
+// (tests/CMakeLists.txt).
 #include "weft/core/frame_pool.h"
 
 #include <gtest/gtest.h>
-#include <pthread.h>
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <climits>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <latch>
-#include <mutex>
 #include <new>
-#include <optional>
 #include <random>
 #include <set>
 #include <thread>
 #include <vector>
 
-#include "weft/base/assert.h"
+#include "support/frame_block.h"
 #include "weft/core/frame_return.h"
 
 namespace {
@@ -29,55 +26,13 @@ namespace {
 using namespace weft::detail;
 using weft::flush_foreign_frames;
 using weft::frame_stats;
-using weft::FrameAllocator;
-using weft::FrameStats;
-using weft::set_frame_allocator;
 using weft::trim_frames;
+using weft::test::Block;
+using weft::test::on_new_thread;
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-constexpr bool kSanitized = __has_feature(thread_sanitizer) || __has_feature(address_sanitizer);
-#else
-constexpr bool kSanitized = false;
-#endif
-
-#define SKIP_UNLESS_POOLED() \
-  if (!frames_are_pooled()) GTEST_SKIP() << "frames go straight to the allocator in this build"
-
-// A block with a pattern in it, so that two owners of one byte notice.
-struct Block {
-  explicit Block(std::size_t size) : memory(allocate_frame(size)), bytes(size) { fill(); }
-  void fill() const { std::memset(memory, static_cast<int>(tag()), bytes); }
-  unsigned char tag() const {
-    return static_cast<unsigned char>((reinterpret_cast<std::uintptr_t>(memory) >> 4) * 31 + bytes);
-  }
-  bool intact() const {
-    const auto* at = static_cast<const unsigned char*>(memory);
-    return std::all_of(at, at + bytes, [&](unsigned char c) { return c == tag(); });
-  }
-  void release() const {
-    EXPECT_TRUE(intact());
-    release_frame(memory, bytes);
-  }
-  void* memory;
-  std::size_t bytes;
-};
-
-void on_new_thread(auto function) { std::thread(std::move(function)).join(); }
-
-TEST(FramePool, BlocksAreAlignedAndDistinctInEverySize) {
-  std::vector<Block> blocks;
-  for (std::size_t bytes = 0; bytes <= kPooledFrameBytesMax + 4096;
-       bytes += bytes < 2048 ? 7 : 501) {
-    blocks.emplace_back(bytes);
-    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(blocks.back().memory) % kFrameAlignment, 0u);
-  }
-  for (const Block& block : blocks) block.release();
-}
+TEST(FramePool, IsWhereFramesComeFromHere) { ASSERT_TRUE(frames_are_pooled()); }
 
 TEST(FramePool, ASizeClassWastesAtMostAFifth) {
-  SKIP_UNLESS_POOLED();
   for (std::size_t bytes = 1; bytes <= kPooledFrameBytesMax; ++bytes) {
     const std::size_t taken = frame_block_bytes(bytes);
     ASSERT_GE(taken, bytes);
@@ -89,7 +44,6 @@ TEST(FramePool, ASizeClassWastesAtMostAFifth) {
 }
 
 TEST(FramePool, ALoneReleasedBlockIsTheNextOneHandedOut) {
-  SKIP_UNLESS_POOLED();
   on_new_thread([] {
     void* first = allocate_frame(144);
     release_frame(first, 144);
@@ -100,7 +54,6 @@ TEST(FramePool, ALoneReleasedBlockIsTheNextOneHandedOut) {
 }
 
 TEST(FramePool, AMillionSmallFramesCostTheirClassAndNoMore) {
-  SKIP_UNLESS_POOLED();
   on_new_thread([] {
     constexpr std::size_t kFrames = 100'000;  // the ratio is the million's
     std::vector<void*> frames(kFrames);
@@ -110,26 +63,8 @@ TEST(FramePool, AMillionSmallFramesCostTheirClassAndNoMore) {
   });
 }
 
-TEST(FramePool, StatsCountTheCallsOfThisThread) {
-  on_new_thread([] {
-    EXPECT_EQ(frame_stats().blocks_handed_out, 0u);
-    void* small = allocate_frame(100);
-    void* large = allocate_frame(kPooledFrameBytesMax + 1);
-    FrameStats stats = frame_stats();
-    EXPECT_EQ(stats.blocks_handed_out, 2u);
-    EXPECT_EQ(stats.blocks_live, 2);
-    release_frame(small, 100);
-    release_frame(large, kPooledFrameBytesMax + 1);
-    stats = frame_stats();
-    EXPECT_EQ(stats.blocks_handed_out, 2u);
-    EXPECT_EQ(stats.blocks_released, 2u);
-    EXPECT_EQ(stats.blocks_live, 0);
-  });
-}
-
 // L8: whatever comes and goes, the memory held is what the peak needed.
 TEST(FramePool, MemoryIsFlatUnderChurn) {
-  SKIP_UNLESS_POOLED();
   on_new_thread([] {
     std::mt19937 random(1);
     std::vector<Block> live;
@@ -151,7 +86,6 @@ TEST(FramePool, MemoryIsFlatUnderChurn) {
 
 // One size after the other, never trimmed: the slabs of the first serve the second.
 TEST(FramePool, EmptySlabsOfOneSizeServeAnother) {
-  SKIP_UNLESS_POOLED();
   on_new_thread([] {
     constexpr int kFrames = 30'000;
     std::uint64_t peak = 0;
@@ -166,7 +100,6 @@ TEST(FramePool, EmptySlabsOfOneSizeServeAnother) {
 }
 
 TEST(FramePool, TrimGivesIdleMemoryBackAndKeepsWhatIsLive) {
-  SKIP_UNLESS_POOLED();
   on_new_thread([] {
     constexpr std::size_t kFrames = 100'000;
     std::vector<Block> frames;
@@ -188,7 +121,6 @@ TEST(FramePool, TrimGivesIdleMemoryBackAndKeepsWhatIsLive) {
 }
 
 TEST(FramePool, TrimLeavesAWorkingSetInPlace) {
-  SKIP_UNLESS_POOLED();
   on_new_thread([] {
     const std::array<std::size_t, 3> sizes{144, 304, 2000};
     std::array<void*, 3> first{};
@@ -204,7 +136,6 @@ TEST(FramePool, TrimLeavesAWorkingSetInPlace) {
 }
 
 TEST(FramePool, ABlockReleasedElsewhereComesHomeWithItsBatch) {
-  SKIP_UNLESS_POOLED();
   on_new_thread([] {
     std::vector<void*> blocks;
     for (std::size_t i = 0; i < kOutgoingBatchMax; ++i) blocks.push_back(allocate_frame(1000));
@@ -225,7 +156,6 @@ TEST(FramePool, ABlockReleasedElsewhereComesHomeWithItsBatch) {
 }
 
 TEST(FramePool, FlushTrimAndThreadExitEachHandOverAPartialBatch) {
-  SKIP_UNLESS_POOLED();
   for (auto flush : {+[] { flush_foreign_frames(); }, +[] { trim_frames(); }, +[] {}}) {
     on_new_thread([flush] {
       void* block = allocate_frame(16'000);  // three to a slab
@@ -246,7 +176,6 @@ TEST(FramePool, FlushTrimAndThreadExitEachHandOverAPartialBatch) {
 }
 
 TEST(FramePool, AThreadHoldsNoMoreForOthersThanItsBound) {
-  SKIP_UNLESS_POOLED();
   const std::int64_t slabs_before = frame_slabs_everywhere();
   constexpr std::size_t kOwners = kOutgoingOwnersMax + 3;
   std::vector<std::vector<Block>> blocks(kOwners);
@@ -271,18 +200,7 @@ TEST(FramePool, AThreadHoldsNoMoreForOthersThanItsBound) {
   EXPECT_EQ(frame_slabs_everywhere(), slabs_before);  // each block went to its own owner
 }
 
-TEST(FramePool, BlocksOutliveTheirThread) {
-  std::vector<Block> blocks;
-  on_new_thread([&] {
-    for (int i = 0; i < 3000; ++i) blocks.emplace_back(16 + i % 700);
-  });
-  for (const Block& block : blocks) EXPECT_TRUE(block.intact());
-  for (const Block& block : blocks) block.release();
-  trim_frames();
-}
-
 TEST(FramePool, AnOrphanedSlabIsUnmappedWithItsLastBlock) {
-  SKIP_UNLESS_POOLED();
   const std::int64_t before = frame_slabs_everywhere();
   std::vector<void*> blocks;
   on_new_thread([&] {
@@ -302,163 +220,14 @@ TEST(FramePool, AnOrphanedSlabIsUnmappedWithItsLastBlock) {
   EXPECT_EQ(frame_slabs_everywhere(), before);
 }
 
-// The race of a thread's exit against the last releases of its blocks, on several threads.
-TEST(FramePool, ExitRacingReleasesLosesNoBlock) {
-  constexpr int kRounds = 60;
-  constexpr int kReleasers = 3;
-  const std::int64_t slabs_before = frame_slabs_everywhere();
-  for (int round = 0; round < kRounds; ++round) {
-    std::vector<std::vector<Block>> blocks(kReleasers);
-    std::latch made(1);
-    std::thread owner([&] {
-      for (int i = 0; i < 40 * kReleasers; ++i)
-        blocks[i % kReleasers].emplace_back(48 + 16 * (i % 9));
-      made.count_down();
-      for (int i = 0; i < round; ++i) Block(48).release();  // exits a little later every round
-    });
-    std::vector<std::thread> releasers;
-    for (int r = 0; r < kReleasers; ++r) {
-      releasers.emplace_back([&, r] {
-        made.wait();
-        for (const Block& block : blocks[r]) block.release();
-      });
-    }
-    owner.join();
-    for (auto& thread : releasers) thread.join();
-    ASSERT_EQ(frame_slabs_everywhere(), slabs_before) << "round " << round;
-  }
-}
-
-// Blocks wander: each thread allocates, passes on, and releases what it is passed.
-TEST(FramePool, ManyThreadsPassingBlocksAroundKeepThemIntact) {
-  constexpr int kThreads = 3;
-  constexpr int kSteps = 20'000;
-  trim_frames();
-  const std::int64_t slabs_before = frame_slabs_everywhere();
-  std::mutex mutex;
-  std::vector<Block> market;
-  std::vector<std::thread> threads;
-  for (int t = 0; t < kThreads; ++t) {
-    threads.emplace_back([&, t] {
-      std::mt19937 random(static_cast<unsigned>(t));
-      for (int step = 0; step < kSteps; ++step) {
-        const Block mine(16 + random() % 900);
-        std::optional<Block> other;
-        {
-          std::lock_guard lock(mutex);
-          market.push_back(mine);
-          if (market.size() > 200) {
-            std::swap(market[random() % market.size()], market.back());
-            other = market.back();
-            market.pop_back();
-          }
-        }
-        if (other) other->release();
-        if (step % 1000 == 0) trim_frames();
-      }
-    });
-  }
-  for (auto& thread : threads) thread.join();
-  for (const Block& block : market) block.release();
-  flush_foreign_frames();
-  EXPECT_EQ(frame_slabs_everywhere(), slabs_before);
-}
-
-// Frames may be made and released after a thread's pool has gone, by another library's exit hook:
-// here in the last round of hooks that there is, after which nobody cleans up. A sanitizer needs
-// that one for itself.
-constexpr int kLateRound = PTHREAD_DESTRUCTOR_ITERATIONS - (kSanitized ? 1 : 0);
-
-struct LateUser {
-  Block own;
-  int rounds = 0;
-};
-
-TEST(FramePool, WorksAfterTheThreadsPoolHasGone) {
-  Block(32).release();  // the pool's key is made before ours, so its hook runs first
-  const std::int64_t slabs_before = frame_slabs_everywhere();
-  static pthread_key_t key;
-  static bool done = false;
-  const auto use_late = [](void* value) {
-    auto* user = static_cast<LateUser*>(value);
-    if (++user->rounds < kLateRound) {
-      ::pthread_setspecific(key, user);
-      return;
-    }
-    user->own.release();
-    Block(kPooledFrameBytesMax * 2).release();
-    Block(200).release();
-    delete user;
-    done = true;
-  };
-  ASSERT_EQ(::pthread_key_create(&key, use_late), 0);
-  on_new_thread([] { ::pthread_setspecific(key, new LateUser{Block(144)}); });
-  ::pthread_key_delete(key);
-  EXPECT_TRUE(done);
-  EXPECT_EQ(frame_slabs_everywhere(), slabs_before);
-}
-
-struct Bump {
-  std::atomic<int> live{0};
-  bool refuse = false;
-  static void* allocate(std::size_t bytes, void* context) {
-    auto* self = static_cast<Bump*>(context);
-    if (self->refuse) return nullptr;
-    ++self->live;
-    return std::aligned_alloc(16, (bytes + 15) / 16 * 16);
-  }
-  static void release(void* block, std::size_t, void* context) noexcept {
-    --static_cast<Bump*>(context)->live;
-    std::free(block);
-  }
-  FrameAllocator hook{&allocate, &release, this};
-};
-
-TEST(FrameAllocator, TakesThePlaceOfThePool) {
-  Bump bump;
-  set_frame_allocator(&bump.hook);
-  const Block small(100), large(100'000);
-  EXPECT_EQ(bump.live, 2);
-  small.release();
-  on_new_thread([&] { large.release(); });
-  EXPECT_EQ(bump.live, 0);
-  set_frame_allocator(nullptr);
-  Block(100).release();
-  EXPECT_EQ(bump.live, 0);
-}
-
-TEST(FrameAllocator, IsRefusedWhileAFrameIsLiveAnywhere) {
-  Bump bump;
-  const Block mine(100);
-  EXPECT_THROW(set_frame_allocator(&bump.hook), weft::UsageError);
-  mine.release();
-
-  std::optional<Block> orphan;
-  on_new_thread([&] { orphan.emplace(100); });
-  EXPECT_THROW(set_frame_allocator(&bump.hook), weft::UsageError);
-  on_new_thread([&] { orphan->release(); });
-
-  set_frame_allocator(&bump.hook);
-  const Block hooked(100);
-  EXPECT_THROW(set_frame_allocator(nullptr), weft::UsageError);
-  EXPECT_EQ(bump.live, 1);
-  hooked.release();
-  set_frame_allocator(nullptr);
-}
-
-TEST(FrameAllocator, NullIsBadAlloc) {
-  Bump bump;
-  bump.refuse = true;
-  set_frame_allocator(&bump.hook);
-  const auto before = frame_stats().blocks_handed_out;
-  EXPECT_THROW((void)allocate_frame(100), std::bad_alloc);
-  EXPECT_EQ(frame_stats().blocks_handed_out, before);  // or switching back would be refused
-  set_frame_allocator(nullptr);
-}
-
 // In a process of its own, because it takes away the address space.
 void exhaust_memory() {
   Block warm(144);
+  // A first throw, so that the second needs no memory that the process does not have yet.
+  try {
+    throw std::bad_alloc();
+  } catch (const std::bad_alloc&) {
+  }
   const rlimit none{.rlim_cur = 0, .rlim_max = RLIM_INFINITY};
   ::setrlimit(RLIMIT_AS, &none);
   std::size_t made = 0;
@@ -475,15 +244,12 @@ void exhaust_memory() {
 }
 
 TEST(FramePoolDeathTest, RunningOutOfMemoryIsBadAlloc) {
-  SKIP_UNLESS_POOLED();
-  if (kSanitized) GTEST_SKIP() << "a sanitizer needs the address space";
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(exhaust_memory(), testing::ExitedWithCode(0), "bad_alloc after few");
 }
 
 #ifndef NDEBUG
 TEST(FramePoolDeathTest, AWrongSizeIsNamedInDebugBuilds) {
-  SKIP_UNLESS_POOLED();
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(release_frame(allocate_frame(100), 200), "released with the size");
 }
@@ -558,28 +324,6 @@ TEST(FrameDebt, ExactlyOneCallSeesItPaid) {
   EXPECT_TRUE(before.settle(2));
   FrameDebt none;
   EXPECT_TRUE(none.settle(0));
-}
-
-// Runs after the thread-locals of the main thread have gone.
-struct AtProcessEnd {
-  ~AtProcessEnd() {
-    if (!block) return;
-    block->release();
-    Block(144).release();
-    std::fprintf(stderr, "served to the end\n");
-  }
-  std::optional<Block> block;
-};
-AtProcessEnd at_process_end;
-
-TEST(FramePoolDeathTest, ServesStaticDestructors) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_EXIT(
-      {
-        at_process_end.block.emplace(144);
-        std::exit(0);
-      },
-      testing::ExitedWithCode(0), "served to the end");
 }
 
 }  // namespace
