@@ -144,8 +144,7 @@ class NurseryAwaiter final : private Nursery {
     return !asked_ || CancellationRuntime::has_errors(*this) || !any_cancelled();
   }
   void await_resume() {
-    if (std::exception_ptr error = CancellationRuntime::take_errors(*this, nullptr))
-      std::rethrow_exception(error);
+    if (CaughtError error = CancellationRuntime::take_errors(*this, nullptr)) error.rethrow();
   }
   void await_introspect(auto& tree) noexcept {
     tree.node("nursery");
@@ -203,8 +202,7 @@ class StartAwaiterBase : private Nursery {
   }
   T await_resume() {
     if (reported_) return give<T>(*reported_);
-    if (auto error = CancellationRuntime::take_errors(*this, nullptr))
-      std::rethrow_exception(error);
+    if (CaughtError error = CancellationRuntime::take_errors(*this, nullptr)) error.rethrow();
     throw_usage_error("a child given a TaskStarted ended without calling it");
   }
   void await_introspect(auto& tree) noexcept {

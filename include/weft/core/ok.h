@@ -60,7 +60,7 @@ class OkAwaiter final : private BranchOwner {
   }
   [[nodiscard]] bool await_must_resume() const noexcept { return branch_.has_result(); }
   typename Expected::value_type await_resume() {
-    if (error_) std::rethrow_exception(error_);
+    if (error_) error_.rethrow();
     if (!result_) throw TaskCancelled(branch_.unasked() ? *branch_.unasked() : reasons::requested);
     if constexpr (!std::is_void_v<typename Expected::value_type>) return std::move(**result_);
   }
@@ -75,7 +75,7 @@ class OkAwaiter final : private BranchOwner {
       promise_.return_value(std::unexpected(std::move(result_->error())));
       return true;
     } catch (...) {
-      error_ = std::current_exception();
+      error_ = CaughtError::current();
       return false;
     }
   }
@@ -99,7 +99,7 @@ class OkAwaiter final : private BranchOwner {
   Promise& promise_;
   Continuation waiter_;
   std::optional<Expected> result_;
-  std::exception_ptr error_;
+  CaughtError error_;
   bool cancelled_ = false;
   bool gave_up_ = false;
 };

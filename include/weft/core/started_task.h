@@ -14,7 +14,8 @@
 //                withdraws the wait only. If the task ends cancelled unasked, its waiter is
 //                cancelled with the same reason, or gets TaskCancelled where it is shielded.
 // Errors         an error is owed to the handle while one exists; a handle dropped with an unread
-//                error logs it (L14).
+//                error logs it (L14). If there were several, the outcome has them all, and awaiting
+//                the handle rethrows the first: other_errors().
 #include <utility>
 
 #include "weft/core/cancellation_runtime.h"
@@ -99,7 +100,7 @@ template <class T>
 T take_value(Strand& strand) {
   Ended& ended = strand.ended();
   ended.read = true;
-  if (ended.kind == OutcomeKind::error) std::rethrow_exception(ended.error);
+  if (ended.kind == OutcomeKind::error) ended.error.rethrow();
   if (ended.kind == OutcomeKind::cancelled) throw TaskCancelled(strand.why());
   if constexpr (!std::is_void_v<T>) return give<T>(TaskBlock<T>::value_of(strand));
 }
