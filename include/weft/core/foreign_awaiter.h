@@ -103,7 +103,6 @@ class ForeignResume : private ForeignFrameHolder, private Runnable {
 template <class Stored>
 class ForeignAwaiter : private ForeignResume {
   using Aw = std::remove_reference_t<Stored>;
-  static_assert(check_hooks<Aw>());
 
  public:
   using native_awaiter = void;
@@ -183,6 +182,7 @@ using Adopted =
 
 template <class A>
 Adopted<A> adopt(A&& awaitable) {
+  static_assert(check_hooks<AwaiterOf<A>>());
   if constexpr (Native<AwaiterOf<A>>) {
     return get_awaiter(std::forward<A>(awaitable));
   } else {
