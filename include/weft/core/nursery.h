@@ -280,12 +280,14 @@ class StartDescription {
 }  // namespace detail
 
 // Requires: body is called with a Nursery& and returns Task<NurseryEnd>. It is kept alive until all
-// have ended.
+// have ended: moved or copied into the description. (A named one that cannot be copied is referred
+// to, and must outlive it.)
 template <class Fn>
   requires std::same_as<std::invoke_result_t<Fn&, Nursery&>, Task<NurseryEnd>>
 [[nodiscard]] auto with_nursery(Fn&& body) {
   detail::check_callable<Fn>();
-  return detail::NurseryAwaitable<Fn>(std::forward<Fn>(body));
+  using Kept = detail::KeptFunction<Fn>;
+  return detail::NurseryAwaitable<Kept>(static_cast<Kept>(std::forward<Fn>(body)));
 }
 
 // What a child reports by when it is ready. Move-only; belongs to the child's task.
