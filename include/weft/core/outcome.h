@@ -3,6 +3,7 @@
 // weft::Outcome<T>: how a task ended: with a value, with an error, or cancelled. The third is
 // neither of the others (L3).
 #include <exception>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -19,8 +20,9 @@ struct OutcomeValue {
   using type = T;
 };
 template <class T>
-struct OutcomeValue<T&> {
-  using type = T*;
+  requires std::is_reference_v<T>
+struct OutcomeValue<T> {
+  using type = std::remove_reference_t<T>*;
 };
 template <>
 struct OutcomeValue<void> {
