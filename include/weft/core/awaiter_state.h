@@ -153,6 +153,7 @@ class CheckedAwaiter final : private Waker {
     machine_.resumed();
     waiter_.wake();
   }
+  [[nodiscard]] Strand* waiting() const noexcept override { return waiter_.strand(); }
   bool cancel_with(const CancelReason& reason) noexcept override {
     return waiter_.cancel_with(reason);
   }

@@ -23,6 +23,7 @@ struct JoinWaiter : Runnable {
   explicit JoinWaiter(void (*on_done)(Runnable&) noexcept) noexcept : Runnable(on_done) {}
   HomeIndex home = 0;
   bool takes_strand = false;  // the strand's own reference passes to the waiter
+  bool is_awaiter = false;    // a JoinAwaiterBase
 };
 
 }  // namespace detail

@@ -49,6 +49,7 @@ class Combinator : private BranchOwner {
   [[nodiscard]] virtual CaughtError error_at(std::size_t index) noexcept = 0;
 
  private:
+  [[nodiscard]] Strand* waiting() const noexcept final { return waiter_.strand(); }
   void over(BranchBase& branch) noexcept final;
   void branch_over(std::size_t index) noexcept;
   void cancel_rest() noexcept;

@@ -85,6 +85,7 @@ class OkAwaiter final : private BranchOwner {
     gave_up_ = true;
     return waiter_.cancel_with(*branch_.unasked());
   }
+  [[nodiscard]] Strand* waiting() const noexcept override { return waiter_.strand(); }
   void over(BranchBase&) noexcept override {
     if (!branch_.has_result()) {
       if (!gives_up()) waiter_.wake();

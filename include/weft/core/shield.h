@@ -44,6 +44,7 @@ class NoncancellableAwaiter final : private BranchOwner {
   }
 
  private:
+  [[nodiscard]] Strand* waiting() const noexcept override { return waiter_.strand(); }
   void over(BranchBase&) noexcept override { waiter_.wake(); }
 
   Branch<A> branch_;
@@ -102,6 +103,7 @@ class UntilCancelledAndAwaiter final : private BranchOwner {
     collect();
     return true;
   }
+  [[nodiscard]] Strand* waiting() const noexcept override { return waiter_.strand(); }
   void over(BranchBase&) noexcept override {
     collect();
     waiter_.wake();

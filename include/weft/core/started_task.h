@@ -115,13 +115,17 @@ class JoinAwaiterBase : protected JoinWaiter {
   [[nodiscard]] bool await_must_resume() const noexcept {
     return strand_->ended().kind != OutcomeKind::cancelled;
   }
+  // The strand that waits by it, if it is one of these.
+  [[nodiscard]] static Strand* waiting_by(JoinWaiter& waiter) noexcept {
+    return waiter.is_awaiter ? static_cast<JoinAwaiterBase&>(waiter).waiter_.strand() : nullptr;
+  }
   void await_introspect(auto& tree) noexcept {
     tree.node("task");
     if (strand_ && !done_) tree.task(*strand_);
   }
 
  protected:
-  JoinAwaiterBase() noexcept : JoinWaiter(&on_done) {}
+  JoinAwaiterBase() noexcept : JoinWaiter(&on_done) { is_awaiter = true; }
   ~JoinAwaiterBase() = default;
 
   // Waits for `strand`, which was just started with this waiter.

@@ -245,6 +245,7 @@ class TryAwaiter final : private BranchOwner {
     error_ = std::move(error);
   }
 
+  [[nodiscard]] Strand* waiting() const noexcept override { return waiter_.strand(); }
   void over(BranchBase&) noexcept override {
     if (next() && !gives_up()) waiter_.wake();
   }
