@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "support/ending.h"
 #include "support/loop_fixture.h"
 #include "support/manual_awaiter.h"
 
@@ -25,13 +26,7 @@ struct FieldRegressionTest : LoopTest<VirtualLoop> {
   // Cancels the subject from outside at 1 ms; Stuck if it does not end.
   template <class Fn>
   Outcome<void> cancelled(Fn subject) {
-    auto root = [&]() -> Task<Outcome<void>> {
-      StartedTask<void> s = subject().start_in_current_scope();
-      co_await sleep_for(1ms);
-      s.cancel();
-      co_return co_await s.outcome();
-    };
-    return run(loop, root());
+    return cancelled_midway(loop, subject);
   }
 };
 

@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/ending.h"
 #include "support/loop_fixture.h"
 #include "weft/core/outcome.h"
 
@@ -21,14 +22,6 @@ TYPED_TEST_SUITE(OutcomeErrorsTest, LoopTypes);
 
 static_assert(sizeof(Outcome<void>) == 3 * sizeof(void*), "a pointer more than a lone error");
 static_assert(sizeof(Outcome<std::string>) == sizeof(std::string) + sizeof(void*));
-
-std::string text_of(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::exception& known) {
-    return known.what();
-  }
-}
 
 Events texts_of(const OtherErrors& others) {
   Events texts;
