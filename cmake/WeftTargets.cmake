@@ -62,7 +62,8 @@ function(weft_library name)
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_compile_features(${target} PUBLIC cxx_std_23)
-  # Asked again in the user's build: a library made by clang may be used from g++, which does not know the option.
+  # Asked again in the user's build. One of the other family's would not link (core/layout.h), and is to hear that
+  # from the linker, not that its compiler does not know an option.
   target_compile_options(${target} PUBLIC
     $<$<COMPILE_LANG_AND_ID:CXX,Clang,AppleClang>:-fcoro-aligned-allocation>)
   target_compile_definitions(${target} PUBLIC ${WEFT_PUBLIC_DEFINITIONS})

@@ -9,12 +9,6 @@
 
 namespace weft::inline v0::detail {
 
-#ifdef WEFT_AWAITABLE_STATE_DEBUG
-extern const char layout_with_awaitable_state_debug = 0;
-#else
-extern const char layout_without_awaitable_state_debug = 0;
-#endif
-
 using State = AwaiterState;
 
 const char* name_of(AwaiterState state) noexcept {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "weft/core/cancellation_runtime.h"
 
+#include <memory>
 #include <new>
+#include <string>
 #include <utility>
 
 #include "enter.h"
@@ -365,11 +367,12 @@ void CancellationRuntime::unwind(Strand& strand) noexcept {
 
 // Children of a cancelled frame have failed: that is the task's error, or the next frame's affair.
 void CancellationRuntime::pass_errors_on(Frame& frame) noexcept {
-  std::exception_ptr error = take_errors(frame, nullptr);
+  detail::CaughtError error = take_errors(frame, nullptr);
   if (frame.is_first()) {
-    frame.set_error(std::move(error));
+    error.remember();
+    frame.set_error(error.first());
   } else {
-    add_error(*frame.parent(), std::move(error));
+    add_error(*frame.parent(), error);
   }
 }
 
@@ -377,6 +380,9 @@ void CancellationRuntime::finish(Strand& strand, OutcomeKind kind) noexcept {
   Frame& frame = strand.first_frame();
   bool has_value = frame.flags_ & Scope::kHasValue;
   detail::LocalValue* locals = frame.locals();
+  // Its others (L14) are what this thread remembered last: nothing ran since the frame's end.
+  detail::CaughtError error;
+  if (kind == OutcomeKind::error) error = detail::CaughtError(strand.error);
   // Destroys what is left of the coroutine; promise::operator delete keeps the block, because the
   // strand has references, and leaves Ended where the frame was.
   frame.phase_ = Phase::done;
@@ -387,7 +393,7 @@ void CancellationRuntime::finish(Strand& strand, OutcomeKind kind) noexcept {
   ended.kind = kind;
   ended.has_value = has_value;
   if (kind == OutcomeKind::error) {
-    ended.error = std::move(strand.error);
+    ended.error = std::move(error);
     strand.error.~exception_ptr();
   }
   end(strand);
@@ -739,40 +745,44 @@ bool CancellationRuntime::try_close_nursery(Scope& scope) noexcept {
 
 // --- Errors -------------------------------------------------------------------------------------
 
-void CancellationRuntime::add_error(Scope& scope, std::exception_ptr error) noexcept {
+void CancellationRuntime::add_error(Scope& scope, const detail::CaughtError& error) noexcept {
   Executor& loop = here();
   try {
     if (!loop.errors_) loop.errors_ = std::make_unique<detail::ErrorBook>();
-    loop.errors_->of(scope).add(std::move(error));
+    loop.errors_->of(scope).add(error);
     scope.flags_ |= Scope::kHasErrors;
   } catch (const std::bad_alloc&) {
     scope.flags_ |= Scope::kErrorsLost;  // bad_alloc takes its place
   }
 }
 
+void CancellationRuntime::keep_others(Frame& frame, const detail::CaughtError& error) noexcept {
+  if (!error.has_others()) return;
+  detail::CaughtError before;
+  if (frame.flags_ & Scope::kHasErrors) before = here().errors_->take(frame);
+  add_error(frame, error);
+  if (before) add_error(frame, before);
+}
+
 bool CancellationRuntime::has_errors(const Scope& scope) noexcept {
   return scope.flags_ & (Scope::kHasErrors | Scope::kErrorsLost);
 }
 
-std::exception_ptr CancellationRuntime::take_errors(Scope& scope,
-                                                    std::exception_ptr first) noexcept {
-  if (!has_errors(scope)) return first;
-  detail::ErrorSet set;
-  if (first) set.add(std::move(first));
+detail::CaughtError CancellationRuntime::take_errors(Scope& scope,
+                                                     const std::exception_ptr& first) noexcept {
+  auto result = detail::CaughtError::alone(first);
   if (scope.flags_ & Scope::kHasErrors) {
-    detail::ErrorSet kept = here().errors_->take(scope);
-    if (set.count == 0) {
-      set = std::move(kept);
+    detail::CaughtError kept = here().errors_->take(scope);
+    if (kept.first() == first) {
+      result = std::move(kept);  // keep_others()
     } else {
-      set.add(std::move(kept.first));
-      for (std::size_t i = 0; i + 1 < kept.count; ++i)
-        set.add(i < kErrorsKept ? std::move(kept.others[i]) : nullptr);
+      result.add(kept);
     }
   }
-  if (scope.flags_ & Scope::kErrorsLost) set.add(std::make_exception_ptr(std::bad_alloc()));
+  if (scope.flags_ & Scope::kErrorsLost) {
+    result.add(detail::CaughtError::alone(std::make_exception_ptr(std::bad_alloc())));
+  }
   scope.flags_ &= static_cast<std::uint8_t>(~(Scope::kHasErrors | Scope::kErrorsLost));
-  std::exception_ptr result = set.first;
-  detail::remember_others(std::move(set));
   return result;
 }
 
@@ -806,7 +816,11 @@ void InlineSlot::rethrow() {
   std::rethrow_exception(std::move(thrown));
 }
 
-void Frame::fail_with_current_exception() noexcept { set_error(std::current_exception()); }
+void Frame::fail_with_current_exception() noexcept {
+  CaughtError error = CaughtError::current();
+  CancellationRuntime::keep_others(*this, error);
+  set_error(error.first());
+}
 
 void Frame::set_error(std::exception_ptr error) noexcept {
   flags_ |= kFailed;
@@ -820,8 +834,16 @@ void Frame::set_error(std::exception_ptr error) noexcept {
 void Frame::merge_errors() noexcept {
   std::exception_ptr own;
   if (failed()) own = is_first() ? strand().error : inline_slot().error;
-  std::exception_ptr all = CancellationRuntime::take_errors(*this, own);
-  if (!failed()) set_error(std::move(all));
+  CaughtError all = CancellationRuntime::take_errors(*this, own);
+  all.remember();  // for the caller's await_resume(), or finish()
+  if (!failed()) set_error(all.first());
+}
+
+void throw_off_home(const char* what) {
+  throw UsageError(
+      std::string(what) +
+      " was called away from the scope's home loop, or after the scope had ended: hold a "
+      "PromiseChildLease, a StartedTask or a CancelHandle there instead");
 }
 
 }  // namespace detail

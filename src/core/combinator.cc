@@ -95,12 +95,11 @@ bool Combinator::finish() noexcept {
 
 void Combinator::check_errors() {
   if (first_error_ != kNone) {
-    std::exception_ptr first = error_at(first_error_);
+    CaughtError first = error_at(first_error_);
     for (std::size_t i = 0; i < count(); ++i) {
-      if (i == first_error_) continue;
-      if (std::exception_ptr other = error_at(i)) remember_other_error(first, other);
+      if (i != first_error_) first.add(error_at(i));
     }
-    std::rethrow_exception(first);
+    first.rethrow();
   }
   if (!deliverable()) throw TaskCancelled(unasked_ ? *unasked_ : reasons::requested);
 }

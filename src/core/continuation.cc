@@ -34,6 +34,12 @@ bool Continuation::cancel_with(const CancelReason& reason) const noexcept {
   return true;
 }
 
+Strand* Continuation::strand() const noexcept {
+  auto* target = reinterpret_cast<void*>(bits_ & ~kTags);
+  if (bits_ & kHandle) return nullptr;
+  return bits_ & kWaker ? static_cast<Waker*>(target)->waiting() : static_cast<Strand*>(target);
+}
+
 const CancelReason& ambient_cancel_reason() noexcept {
   const CancelReason* reason = this_thread().kick_reason;
   return reason ? *reason : reasons::requested;

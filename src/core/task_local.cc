@@ -6,7 +6,7 @@
 
 namespace weft::inline v0::detail {
 
-LocalValue::LocalValue(const void* key, LocalValue* outer) noexcept : key_(key), outer_(outer) {}
+LocalValue::LocalValue(const void* key) noexcept : key_(key) {}
 LocalValue::~LocalValue() = default;
 
 void LocalValue::drop_ref(LocalValue* value) noexcept {
@@ -35,12 +35,10 @@ LocalValue* share_locals(LocalValue* locals) noexcept {
   return locals;
 }
 
-LocalValue* running_locals() noexcept { return share_locals(bindings()); }
-
-void push_local(LocalValue* value) noexcept {
+void push_local(std::unique_ptr<LocalValue> value) noexcept {
   Frame& first = thread_state().running->first_frame();
-  LocalValue::drop_ref(first.locals());
-  first.attach_first(value);
+  value->outer_ = first.locals();
+  first.attach_first(value.release());
 }
 
 void release_locals(LocalValue* locals) noexcept { LocalValue::drop_ref(locals); }

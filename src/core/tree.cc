@@ -11,6 +11,7 @@
 #include "weft/core/adapter.h"
 #include "weft/core/cancellation_runtime.h"
 #include "weft/core/frame.h"
+#include "weft/core/started_task.h"
 #include "weft/core/thread_state.h"
 
 namespace weft::inline v0 {
@@ -137,7 +138,12 @@ namespace {
 // Where a strand goes on upwards: the frame that its first frame was started in or awaited by.
 Frame* frame_above(Strand& strand, const char*& how) {
   Scope* scope = strand.parent_link.parent();
-  if (!scope) return nullptr;
+  if (!scope) {
+    how = "awaited, as a branch, by";
+    detail::JoinWaiter* waiter = strand.waiter.given();
+    Strand* waiting = waiter ? detail::JoinAwaiterBase::waiting_by(*waiter) : nullptr;
+    return waiting ? waiting->top : nullptr;
+  }
   Strand* above = &CancellationRuntime::strand_of(*scope);
   if (above->home.load(detail::acquire) != strand.home.load(detail::acquire)) return nullptr;
   if (!above->is_nursery()) {

@@ -6,7 +6,6 @@
 #include <future>
 #include <optional>
 
-#include "weft/base/log.h"
 #include "weft/core/primitives.h"
 
 namespace weft::inline v0::testing {
@@ -57,39 +56,50 @@ void ThreadLoop::sleep() {
 
 namespace {
 
-struct Ready {
+struct Opened {
   ThreadLoop* loop = nullptr;
-  std::promise<PromiseChildLease> lease;
+  PromiseChildLease root;
 };
 
 // Opens the root nursery, hands out the first lease and waits to be cancelled.
-Task<void> host(Ready& ready) {
-  auto body = [&ready](Nursery& root) -> Task<NurseryEnd> {
-    ready.lease.set_value(root.lease());
+Task<void> host(ThreadLoop& loop, std::optional<std::promise<Opened>>& opened) {
+  auto body = [&](Nursery& root) -> Task<NurseryEnd> {
+    opened->set_value(Opened{.loop = &loop, .root = root.lease()});
+    opened.reset();
     co_return join;  // the lease keeps it open
   };
   co_await with_nursery(body);
 }
 
+// The thread's own: what goes wrong before the loop is open belongs to whoever waits for it.
+void drive_thread(std::optional<std::promise<Opened>> opened) {
+  try {
+    ThreadLoop loop;
+    run(loop, host(loop, opened));
+  } catch (const TaskCancelled&) {
+  } catch (...) {
+    if (opened) {
+      opened->set_exception(std::current_exception());
+    } else {
+      detail::report_unread_error(detail::CaughtError::current());
+    }
+  }
+}
+
 }  // namespace
 
 LoopThread::LoopThread() {
-  Ready ready;
-  std::future<PromiseChildLease> lease = ready.lease.get_future();
-  std::promise<ThreadLoop*> made;
-  std::future<ThreadLoop*> loop = made.get_future();
-  thread_ = std::thread([&ready, &made] {
-    ThreadLoop here;
-    made.set_value(&here);
-    try {
-      run(here, host(ready));
-    } catch (const TaskCancelled&) {
-    } catch (const std::exception& error) {
-      log(LogLevel::error, error.what());
-    }
-  });
-  loop_ = loop.get();
-  root_ = lease.get();
+  std::promise<Opened> promise;
+  std::future<Opened> future = promise.get_future();
+  thread_ = std::thread(&drive_thread, std::move(promise));
+  try {
+    Opened opened = future.get();
+    loop_ = opened.loop;
+    root_ = std::move(opened.root);
+  } catch (...) {
+    thread_.join();
+    throw;
+  }
 }
 
 LoopThread::~LoopThread() {

@@ -9,6 +9,11 @@
 // which the caller can go on is not for these: it throws UsageError.
 #include <stdexcept>
 
+#ifdef WEFT_MODEL_CHECK
+#include <cstdio>
+#include <cstdlib>
+#endif
+
 namespace weft::inline v0 {
 
 // The caller broke a rule of the interface, and nothing was changed. what() names the rule and the
@@ -19,8 +24,16 @@ class UsageError : public std::logic_error {
 };
 
 namespace detail {
+#ifdef WEFT_MODEL_CHECK  // the checked headers alone, without the library
+[[noreturn]] inline void assert_failed(const char* condition, const char* rule, const char* file,
+                                       int line) noexcept {
+  std::fprintf(stderr, "%s:%d: %s: %s\n", file, line, condition, rule);
+  std::abort();
+}
+#else
 [[noreturn]] void assert_failed(const char* condition, const char* rule, const char* file,
                                 int line) noexcept;
+#endif
 [[noreturn]] void throw_usage_error(const char* rule);
 }  // namespace detail
 

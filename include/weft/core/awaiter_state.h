@@ -12,18 +12,9 @@
 #include <utility>
 
 #include "weft/core/concepts.h"
+#include "weft/core/layout.h"
 
 namespace weft::inline v0::detail {
-
-// The macro changes the layout of awaiters. Every object file asks for the tag of its own layout,
-// and the library has just one of them: a mix does not link.
-#ifdef WEFT_AWAITABLE_STATE_DEBUG
-extern const char layout_with_awaitable_state_debug;
-[[gnu::used]] static const char* const kLayout = &layout_with_awaitable_state_debug;
-#else
-extern const char layout_without_awaitable_state_debug;
-[[gnu::used]] static const char* const kLayout = &layout_without_awaitable_state_debug;
-#endif
 
 enum class AwaiterState : std::uint8_t {
   initial,
@@ -169,6 +160,7 @@ class CheckedAwaiter final : public CheckedTraits<CancelsAtOnce<Inner>>, private
     machine_.resumed();
     waiter_.wake();
   }
+  [[nodiscard]] Strand* waiting() const noexcept override { return waiter_.strand(); }
   bool cancel_with(const CancelReason& reason) noexcept override {
     return waiter_.cancel_with(reason);
   }

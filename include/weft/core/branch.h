@@ -30,6 +30,8 @@ class BranchBase;
 class BranchOwner {
  public:
   virtual void over(BranchBase& branch) noexcept = 0;
+  // The strand that awaits the whole.
+  [[nodiscard]] virtual Strand* waiting() const noexcept = 0;
 
  protected:
   ~BranchOwner() = default;
@@ -73,6 +75,7 @@ class BranchBase : protected Waker {
 
   void wake() noexcept final;
   bool cancel_with(const CancelReason& reason) noexcept final;
+  [[nodiscard]] Strand* waiting() const noexcept final { return owner_->waiting(); }
   void settle() noexcept;
 
   BranchOwner* owner_ = nullptr;

@@ -18,9 +18,13 @@
 //                another thread), and then its result is delivered. A library that cannot promise
 //                that says so by a cancel function that returns bool: false, and the wait lasts until
 //                a callback comes. Without a cancel function it always does (L4).
+// Errors         an argument that throws when it is stored ends the wait with that exception.
+// Lifetime       the functions are moved or copied into the description. (A named one that cannot be
+//                copied is referred to, and must outlive the wait.)
 // Allocation     none; a callback is one pointer.
 #include <concepts>
 #include <cstddef>
+#include <exception>
 #include <functional>
 #include <optional>
 #include <tuple>
@@ -115,6 +119,7 @@ class CallbackAwaiter final : private CallbackPost {
   }
   static constexpr std::true_type await_must_resume() noexcept { return {}; }
   auto await_resume() {
+    if (error_) std::rethrow_exception(error_);
     if constexpr (sizeof...(Signatures) > 1) {
       return std::move(*result_);
     } else {
@@ -139,13 +144,19 @@ class CallbackAwaiter final : private CallbackPost {
   template <std::size_t I, class... Args>
   void called(Args&&... args) {
     WEFT_ASSERT(claim(), "L6: of the callbacks of one until_callback(), one is called, once");
-    result_.emplace(std::in_place_index<I>, std::forward<Args>(args)...);
+    // The wait is claimed, so it is ended in any case.
+    try {
+      result_.emplace(std::in_place_index<I>, std::forward<Args>(args)...);
+    } catch (...) {
+      error_ = std::current_exception();
+    }
     send();
   }
 
   Init init_;
   Cancel cancel_;
   std::optional<Results> result_;
+  std::exception_ptr error_;
 };
 
 template <class Init, class Cancel, class... Signatures>
@@ -170,15 +181,20 @@ template <class... Signatures, class Init>
   requires(sizeof...(Signatures) > 0)
 [[nodiscard]] auto until_callback(Init&& init) {
   detail::check_callable<Init>();
-  return detail::UntilCallback<Init, detail::NoCancel, Signatures...>(std::forward<Init>(init), {});
+  using Kept = detail::KeptFunction<Init>;
+  return detail::UntilCallback<Kept, detail::NoCancel, Signatures...>(
+      static_cast<Kept>(std::forward<Init>(init)), {});
 }
 template <class... Signatures, class Init, std::invocable Cancel>
   requires(sizeof...(Signatures) > 0)
 [[nodiscard]] auto until_callback(Init&& init, Cancel&& cancel) {
   detail::check_callable<Init>();
   detail::check_callable<Cancel>();
-  return detail::UntilCallback<Init, Cancel, Signatures...>(std::forward<Init>(init),
-                                                            std::forward<Cancel>(cancel));
+  using Kept = detail::KeptFunction<Init>;
+  using KeptCancel = detail::KeptFunction<Cancel>;
+  return detail::UntilCallback<Kept, KeptCancel, Signatures...>(
+      static_cast<Kept>(std::forward<Init>(init)),
+      static_cast<KeptCancel>(std::forward<Cancel>(cancel)));
 }
 
 // Without arguments no signature is needed.

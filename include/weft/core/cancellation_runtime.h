@@ -23,6 +23,7 @@ struct JoinWaiter : Runnable {
   explicit JoinWaiter(void (*on_done)(Runnable&) noexcept) noexcept : Runnable(on_done) {}
   HomeIndex home = 0;
   bool takes_strand = false;  // the strand's own reference passes to the waiter
+  bool is_awaiter = false;    // a JoinAwaiterBase
 };
 
 }  // namespace detail
@@ -84,10 +85,12 @@ struct CancellationRuntime {
   static detail::HomeIndex home_of(const Scope& scope) noexcept;
   // UsageError unless this thread drives the scope's home loop.
   static void require_home(const Scope& scope, const char* what);
-  static void add_error(Scope& scope, std::exception_ptr error) noexcept;
-  // Returns: the first error kept in the scope, if any; the others can be read by other_errors()
-  // from now on.
-  static std::exception_ptr take_errors(Scope& scope, std::exception_ptr first) noexcept;
+  static void add_error(Scope& scope, const detail::CaughtError& error) noexcept;
+  // An error is leaving the frame. The others that belong to it stay with the frame until it ends.
+  static void keep_others(detail::Frame& frame, const detail::CaughtError& error) noexcept;
+  // Returns: `first`, if any, and the errors kept in the scope. Whoever does not throw it remembers
+  // it.
+  static detail::CaughtError take_errors(Scope& scope, const std::exception_ptr& first) noexcept;
   static bool has_errors(const Scope& scope) noexcept;
 
   // How an Adapter says what became of its frame.
@@ -154,12 +157,7 @@ struct CancellationRuntime {
 namespace detail {
 [[nodiscard]] LocalValue* share_locals(LocalValue* locals) noexcept;
 void release_locals(LocalValue* locals) noexcept;
-void report_unread_error(const std::exception_ptr& error) noexcept;
 [[noreturn]] void throw_off_home(const char* what);
 }  // namespace detail
-
-// The other errors of the scope whose first error is being handled: up to kErrorsKept of them. Call
-// it in a catch block.
-inline constexpr std::size_t kErrorsKept = 8;
 
 }  // namespace weft::inline v0

@@ -26,6 +26,7 @@
 #include <cstdint>
 
 #include "weft/atomic/atomic.h"
+#include "weft/base/assert.h"
 
 namespace weft::inline v0 {
 
@@ -40,6 +41,9 @@ class CancellationState {
   static constexpr Word HANDLE = 1u << 26;   // a StartedTask exists: errors are owed to it
   static constexpr Word SHARED = 1u << 25;   // others reach the word without a reference (W7)
   static constexpr Word REF_MASK = (1u << 24) - 1;
+  // Handles of one strand, in the whole process. Half of what there is room for: threads that count
+  // up at the same time stay within the field until the first of them has said so.
+  static constexpr Word kReferencesMax = REF_MASK / 2;
 
   CancellationState() = default;
   explicit CancellationState(Word initial) noexcept : word_(initial) {}
@@ -97,7 +101,11 @@ class CancellationState {
   // Returns: the word before. relaxed: one bit is all that it tells; drop_ref() follows it.
   Word clear_handle() noexcept { return word_.fetch_and(~HANDLE, detail::relaxed); }
 
-  void add_ref() noexcept { word_.fetch_add(1, detail::relaxed); }
+  void add_ref() noexcept {
+    Word before = word_.fetch_add(1, detail::relaxed);
+    WEFT_ASSERT((before & REF_MASK) < kReferencesMax,
+                "L15: a task has at most CancellationState::kReferencesMax handles");
+  }
   // Requires: the strand has ended, or this is not its own reference.
   // Returns: true if that was the last one. acq_rel, and acquire where the caller's is the only one
   // and needs no taking off: W5.

@@ -46,9 +46,10 @@ class Combinator : private BranchOwner {
   [[nodiscard]] virtual BranchBase& at(std::size_t index) noexcept = 0;
   // Fetches the branch's result.
   virtual Collected collect(std::size_t index) noexcept = 0;
-  [[nodiscard]] virtual std::exception_ptr error_at(std::size_t index) noexcept = 0;
+  [[nodiscard]] virtual CaughtError error_at(std::size_t index) noexcept = 0;
 
  private:
+  [[nodiscard]] Strand* waiting() const noexcept final { return waiter_.strand(); }
   void over(BranchBase& branch) noexcept final;
   void branch_over(std::size_t index) noexcept;
   void cancel_rest() noexcept;
@@ -69,9 +70,5 @@ class Combinator : private BranchOwner {
   bool cancelling_ = false;  // cancel_rest() is on the stack
   bool gave_up_ = false;     // finish() cancelled the waiter
 };
-
-// Makes other_errors() answer with `other`, among others, while `first` is handled on this thread.
-void remember_other_error(const std::exception_ptr& first,
-                          const std::exception_ptr& other) noexcept;
 
 }  // namespace weft::inline v0::detail

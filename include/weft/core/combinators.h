@@ -69,13 +69,13 @@ class BranchSlot {
 
   BranchBase& branch() noexcept { return branch_; }
   Branch<A>& typed_branch() noexcept { return branch_; }
-  [[nodiscard]] const std::exception_ptr& error() const noexcept { return error_; }
+  [[nodiscard]] const CaughtError& error() const noexcept { return error_; }
 
   Combinator::Collected collect() noexcept {
     try {
       stored_.emplace(store<Result>([&]() -> decltype(auto) { return branch_.take(); }));
     } catch (...) {
-      error_ = std::current_exception();
+      error_ = CaughtError::current();
       return Combinator::Collected::error;
     }
     if constexpr (!std::is_void_v<E>) {
@@ -116,7 +116,7 @@ class BranchSlot {
  private:
   Branch<A> branch_;
   std::optional<Storable<Result>> stored_;
-  std::exception_ptr error_;
+  CaughtError error_;
 };
 
 template <class Value, class E>
@@ -236,8 +236,8 @@ class PackAwaiter<K, std::index_sequence<I...>, A...>
      ...);
     return result;
   }
-  [[nodiscard]] std::exception_ptr error_at(std::size_t index) noexcept override {
-    std::exception_ptr result;
+  [[nodiscard]] CaughtError error_at(std::size_t index) noexcept override {
+    CaughtError result;
     ((I == index ? static_cast<void>(result = Leaf<I, A>::slot.error()) : static_cast<void>(0)),
      ...);
     return result;
@@ -332,7 +332,7 @@ class RangeAwaiter final : public CombinatorHooks<K, A> {
     return slots_[index].branch();
   }
   Collected collect(std::size_t index) noexcept override { return slots_[index].collect(); }
-  [[nodiscard]] std::exception_ptr error_at(std::size_t index) noexcept override {
+  [[nodiscard]] CaughtError error_at(std::size_t index) noexcept override {
     return slots_[index].error();
   }
 

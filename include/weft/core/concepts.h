@@ -171,7 +171,10 @@ concept NamesCancel = requires { &Aw::await_cancel; };
 template <class Aw>
 concept NamesEarlyCancel = requires { &Aw::await_early_cancel; };
 template <class Aw>
-concept NamesMustResume = requires { &Aw::await_must_resume; };
+concept NamesMustResume =
+    requires { &Aw::await_must_resume; } || requires(Aw& awaiter) { awaiter.await_must_resume(); };
+template <class Aw>
+concept NamesSetExecutor = requires { &Aw::await_set_executor; };
 template <class Aw>
 concept Misspelt = requires { &Aw::await_canceled; } || requires { &Aw::await_cancelled; } ||
                    requires { &Aw::await_earlycancel; } || requires { &Aw::await_cancel_early; } ||
@@ -195,6 +198,8 @@ consteval bool check_hooks() {
                 "weft: await_early_cancel takes no arguments");
   static_assert(HasMustResume<Aw> || !NamesMustResume<Aw>,
                 "weft: await_must_resume takes no arguments and must be const");
+  static_assert(HasSetExecutor<Aw> || !NamesSetExecutor<Aw>,
+                "weft: await_set_executor must be callable with a weft::Executor*");
   static_assert(BoolLike<EarlyCancelType<Aw>>,
                 "weft: await_early_cancel returns bool, std::true_type or std::false_type");
   static_assert(BoolLike<CancelType<Aw>>,

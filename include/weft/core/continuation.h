@@ -27,6 +27,8 @@ class Waker {
   // What is awaited ended as cancelled, and the waiter had not asked for that: shall it be
   // cancelled along? If so (true), its await_cancel() is called.
   virtual bool cancel_with(const CancelReason& reason) noexcept = 0;
+  // The strand whose wait this is a part of; null if there is none.
+  [[nodiscard]] virtual Strand* waiting() const noexcept = 0;
 
  protected:
   ~Waker() = default;
@@ -48,10 +50,9 @@ class Continuation {
     wake_strand(*reinterpret_cast<Strand*>(bits_));
   }
   [[nodiscard]] bool cancel_with(const CancelReason& reason) const noexcept;
-  // The strand that waits; null if it is a branch or a foreign coroutine.
-  [[nodiscard]] Strand* strand() const noexcept {
-    return (bits_ & kTags) == 0 ? reinterpret_cast<Strand*>(bits_) : nullptr;
-  }
+  // The strand that waits, for a branch the one that awaits the whole; null if it is a foreign
+  // coroutine.
+  [[nodiscard]] Strand* strand() const noexcept;
 
  private:
   static constexpr std::uintptr_t kWaker = 1;

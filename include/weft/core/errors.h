@@ -22,14 +22,18 @@ class TaskCancelled : public std::exception {
   const CancelReason* reason_;
 };
 
+// How many errors are kept beside the first; the rest are only counted.
+inline constexpr std::size_t kErrorsKept = 8;
+
 // When several tasks of one scope fail, the first error is rethrown unchanged. These are the rest
-// (L14).
+// (L14), in the order in which they came.
 struct OtherErrors {
   std::vector<std::exception_ptr> kept;  // up to kErrorsKept
   std::size_t count = 0;                 // all of them
 };
 
-// Call it in the catch block that handles the first error, on the thread that caught it.
+// Call it in the catch block that handles the first error, on the thread that caught it. For a task
+// that was started, Outcome::other_errors() answers the same at any time.
 [[nodiscard]] OtherErrors other_errors();
 
 }  // namespace weft::inline v0

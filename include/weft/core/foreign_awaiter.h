@@ -4,14 +4,22 @@
 //
 // The awaiter inside gets a handle to a forged frame that lives here. Resuming that handle, on any
 // thread, posts the waiter home; it never runs it inline. Resuming it twice is refused with a
-// message.
+// message. After the co_await has ended the handle must not be used any more. With
+// WEFT_AWAITABLE_STATE_DEBUG the frame is a record of its own, which stays in quarantine when the
+// wait is over: a handle that is resumed or destroyed late ends the process with a message that
+// names the awaiter. The last kQuarantinedFrames waits are watched so.
+//
+// Allocation     none; with WEFT_AWAITABLE_STATE_DEBUG one record per wait that suspends.
 //
 // Invariants
-//   F1  resumed_ goes from false to true once per wait; whoever changes it owes the one post (L6).
-//   F2  a cancel that finds resumed_ set does not call await_cancel(): the wait has ended, its
+//   F1  `resumed` goes from false to true once per wait; whoever changes it owes the one post (L6).
+//   F2  a cancel that finds `resumed` set does not call await_cancel(): the wait has ended, its
 //       result is delivered.
+//   F3  when the wait is over `resumed` is set, so that a late resume reads nothing but its record.
 #include <coroutine>
+#include <cstddef>
 #include <type_traits>
+#include <typeinfo>
 #include <utility>
 
 #include "weft/base/assert.h"
@@ -23,8 +31,49 @@
 
 namespace weft::inline v0::detail {
 
+// Frames that are watched for late use, in the whole process; the oldest makes room.
+inline constexpr std::size_t kQuarantinedFrames = 1024;
+
+// What a foreign handle points to.
+struct ForeignFrame : ForgedFrame {
+  ForeignFrame() noexcept;
+
+  Atomic<bool> resumed{false};  // F1
+  HomeIndex home = 0;
+#ifdef WEFT_AWAITABLE_STATE_DEBUG
+  Atomic<bool> ended{false};  // in quarantine
+  Runnable* waiting = nullptr;
+  const std::type_info* awaiter = nullptr;
+#endif
+};
+
+#ifdef WEFT_AWAITABLE_STATE_DEBUG
+class ForeignFrameHolder {
+ protected:
+  ForeignFrameHolder() = default;
+  ~ForeignFrameHolder() { retire(); }
+  // The wait is over: what happens to its frame from now on is late.
+  void retire() noexcept;
+  void renew(Runnable& waiting, const std::type_info& awaiter);
+  [[nodiscard]] ForeignFrame& frame() noexcept { return *frame_; }
+  [[nodiscard]] const ForeignFrame& frame() const noexcept { return *frame_; }
+
+ private:
+  ForeignFrame* frame_ = nullptr;  // none before the wait begins
+};
+// How many frames are in quarantine now.
+[[nodiscard]] std::size_t quarantine_size() noexcept;
+#else
+class ForeignFrameHolder : protected ForeignFrame {
+ protected:
+  static void renew(Runnable&, const std::type_info&) noexcept {}
+  [[nodiscard]] ForeignFrame& frame() noexcept { return *this; }
+  [[nodiscard]] const ForeignFrame& frame() const noexcept { return *this; }
+};
+#endif
+
 // The part that does not depend on the awaiter's type.
-class ForeignResume : private ForgedFrame, private Runnable {
+class ForeignResume : private ForeignFrameHolder, private Runnable {
  public:
   ForeignResume() noexcept;
   ForeignResume(const ForeignResume&) = delete;
@@ -34,19 +83,19 @@ class ForeignResume : private ForgedFrame, private Runnable {
   ~ForeignResume();
 
   // Requires: on the waiter's home loop.
-  std::coroutine_handle<> arm(Continuation waiter) noexcept;
+  std::coroutine_handle<> arm(Continuation waiter, const std::type_info& awaiter);
   // Ends the wait without a post. Returns: false if the handle was resumed already.
-  bool disarm() noexcept { return !resumed_.exchange(true, acq_rel); }
-  [[nodiscard]] bool was_resumed() const noexcept { return resumed_.load(acquire); }
-  [[nodiscard]] std::coroutine_handle<> handle() noexcept { return ForgedFrame::handle(); }
+  bool disarm() noexcept { return !frame().resumed.exchange(true, acq_rel); }
+  [[nodiscard]] bool was_resumed() const noexcept { return frame().resumed.load(acquire); }
+  [[nodiscard]] std::coroutine_handle<> handle() noexcept { return frame().handle(); }
 
  private:
-  static void on_resume(ForgedFrame* frame);
-  static void on_destroy(ForgedFrame* frame);
+  friend struct ForeignFrame;
+  static void on_resume(ForgedFrame* forged);
+  static void on_destroy(ForgedFrame* forged);
   static void on_post(Runnable& work) noexcept;
+  static Runnable& waiting_on(ForeignFrame& frame) noexcept;
 
-  Atomic<bool> resumed_{false};
-  HomeIndex home_ = 0;
   Continuation waiter_;
 };
 
@@ -54,7 +103,6 @@ class ForeignResume : private ForgedFrame, private Runnable {
 template <class Stored>
 class ForeignAwaiter : private ForeignResume {
   using Aw = std::remove_reference_t<Stored>;
-  static_assert(check_hooks<Aw>());
 
  public:
   using native_awaiter = void;
@@ -66,7 +114,7 @@ class ForeignAwaiter : private ForeignResume {
   bool await_ready() { return awaiter_.await_ready(); }
 
   bool await_suspend(Continuation waiter) {
-    std::coroutine_handle<> handle = arm(waiter);
+    std::coroutine_handle<> handle = arm(waiter, typeid(Aw));
     using Result = decltype(awaiter_.await_suspend(handle));
     if constexpr (std::is_void_v<Result>) {
       awaiter_.await_suspend(handle);
@@ -134,6 +182,7 @@ using Adopted =
 
 template <class A>
 Adopted<A> adopt(A&& awaitable) {
+  static_assert(check_hooks<AwaiterOf<A>>());
   if constexpr (Native<AwaiterOf<A>>) {
     return get_awaiter(std::forward<A>(awaitable));
   } else {

@@ -68,6 +68,13 @@ consteval void check_callable() {
 #endif
 }
 
+// How a description keeps the callable that it was given: by value, so that it may be awaited when
+// the caller's is gone. A named callable that cannot be copied is referred to, and must outlive it.
+template <class F>
+using KeptFunction =
+    std::conditional_t<std::is_lvalue_reference_v<F> && !std::copy_constructible<std::decay_t<F>>,
+                       F, std::decay_t<F>>;
+
 // Awaitables by value (or by reference, if they are lvalues that cannot be copied and can be awaited
 // so), callables wrapped.
 template <class A>

@@ -20,6 +20,7 @@
 #include <cstdint>
 
 #include "weft/atomic/atomic.h"
+#include "weft/base/assert.h"
 
 namespace weft::inline v0::detail {
 
@@ -27,11 +28,20 @@ class LeaseCount {
  public:
   static constexpr std::uint32_t WAITING = 1u << 30;
   static constexpr std::uint32_t POSTED = 1u << 31;
+  static constexpr std::uint32_t COUNT_MASK = WAITING - 1;
+  // Leases of one scope. Half of what there is room for, as CancellationState::kReferencesMax.
+  static constexpr std::uint32_t kLeasesMax = COUNT_MASK / 2;
+
+  LeaseCount() = default;
+  explicit LeaseCount(std::uint32_t leases) noexcept : state_(leases) {}
 
   // By C1. The count was 0 with WAITING only if this is the home loop, and then nobody else can
   // reach the count before the new lease is handed out.
   void add() noexcept {
-    if (state_.fetch_add(1, relaxed) == WAITING) state_.fetch_add(POSTED - WAITING, relaxed);  // C6
+    std::uint32_t before = state_.fetch_add(1, relaxed);
+    WEFT_ASSERT((before & COUNT_MASK) < kLeasesMax,
+                "L15: a scope has at most LeaseCount::kLeasesMax leases");
+    if (before == WAITING) state_.fetch_add(POSTED - WAITING, relaxed);  // C6
   }
 
   // Any thread. Returns: true if the caller owes the post of C3.

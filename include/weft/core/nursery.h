@@ -144,8 +144,7 @@ class NurseryAwaiter final : private Nursery {
     return !asked_ || CancellationRuntime::has_errors(*this) || !any_cancelled();
   }
   void await_resume() {
-    if (std::exception_ptr error = CancellationRuntime::take_errors(*this, nullptr))
-      std::rethrow_exception(error);
+    if (CaughtError error = CancellationRuntime::take_errors(*this, nullptr)) error.rethrow();
   }
   void await_introspect(auto& tree) noexcept {
     tree.node("nursery");
@@ -203,8 +202,7 @@ class StartAwaiterBase : private Nursery {
   }
   T await_resume() {
     if (reported_) return give<T>(*reported_);
-    if (auto error = CancellationRuntime::take_errors(*this, nullptr))
-      std::rethrow_exception(error);
+    if (CaughtError error = CancellationRuntime::take_errors(*this, nullptr)) error.rethrow();
     throw_usage_error("a child given a TaskStarted ended without calling it");
   }
   void await_introspect(auto& tree) noexcept {
@@ -282,12 +280,14 @@ class StartDescription {
 }  // namespace detail
 
 // Requires: body is called with a Nursery& and returns Task<NurseryEnd>. It is kept alive until all
-// have ended.
+// have ended: moved or copied into the description. (A named one that cannot be copied is referred
+// to, and must outlive it.)
 template <class Fn>
   requires std::same_as<std::invoke_result_t<Fn&, Nursery&>, Task<NurseryEnd>>
 [[nodiscard]] auto with_nursery(Fn&& body) {
   detail::check_callable<Fn>();
-  return detail::NurseryAwaitable<Fn>(std::forward<Fn>(body));
+  using Kept = detail::KeptFunction<Fn>;
+  return detail::NurseryAwaitable<Kept>(static_cast<Kept>(std::forward<Fn>(body)));
 }
 
 // What a child reports by when it is ready. Move-only; belongs to the child's task.

@@ -60,7 +60,7 @@ class OkAwaiter final : private BranchOwner {
   }
   [[nodiscard]] bool await_must_resume() const noexcept { return branch_.has_result(); }
   typename Expected::value_type await_resume() {
-    if (error_) std::rethrow_exception(error_);
+    if (error_) error_.rethrow();
     if (!result_) throw TaskCancelled(branch_.unasked() ? *branch_.unasked() : reasons::requested);
     if constexpr (!std::is_void_v<typename Expected::value_type>) return std::move(**result_);
   }
@@ -75,7 +75,7 @@ class OkAwaiter final : private BranchOwner {
       promise_.return_value(std::unexpected(std::move(result_->error())));
       return true;
     } catch (...) {
-      error_ = std::current_exception();
+      error_ = CaughtError::current();
       return false;
     }
   }
@@ -85,6 +85,7 @@ class OkAwaiter final : private BranchOwner {
     gave_up_ = true;
     return waiter_.cancel_with(*branch_.unasked());
   }
+  [[nodiscard]] Strand* waiting() const noexcept override { return waiter_.strand(); }
   void over(BranchBase&) noexcept override {
     if (!branch_.has_result()) {
       if (!gives_up()) waiter_.wake();
@@ -99,7 +100,7 @@ class OkAwaiter final : private BranchOwner {
   Promise& promise_;
   Continuation waiter_;
   std::optional<Expected> result_;
-  std::exception_ptr error_;
+  CaughtError error_;
   bool cancelled_ = false;
   bool gave_up_ = false;
 };

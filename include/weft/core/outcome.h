@@ -3,11 +3,13 @@
 // weft::Outcome<T>: how a task ended: with a value, with an error, or cancelled. The third is
 // neither of the others (L3).
 #include <exception>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
 #include "weft/base/assert.h"
 #include "weft/core/cancel_reason.h"
+#include "weft/core/caught_error.h"
 #include "weft/core/errors.h"
 
 namespace weft::inline v0 {
@@ -18,8 +20,9 @@ struct OutcomeValue {
   using type = T;
 };
 template <class T>
-struct OutcomeValue<T&> {
-  using type = T*;
+  requires std::is_reference_v<T>
+struct OutcomeValue<T> {
+  using type = std::remove_reference_t<T>*;
 };
 template <>
 struct OutcomeValue<void> {
@@ -34,6 +37,9 @@ class [[nodiscard]] Outcome {
 
   static Outcome value(Stored stored) { return Outcome(std::in_place_index<0>, std::move(stored)); }
   static Outcome error(std::exception_ptr error) {
+    return Outcome(std::in_place_index<1>, detail::CaughtError::alone(std::move(error)));
+  }
+  static Outcome error(detail::CaughtError error) {
     return Outcome(std::in_place_index<1>, std::move(error));
   }
   static Outcome cancelled(const CancelReason& reason) {
@@ -46,7 +52,7 @@ class [[nodiscard]] Outcome {
 
   // The value, or the error rethrown, or TaskCancelled.
   T get() && {
-    if (has_error()) std::rethrow_exception(std::get<1>(how_));
+    if (has_error()) std::get<1>(how_).rethrow();
     if (is_cancelled()) throw TaskCancelled(reason());
     if constexpr (std::is_reference_v<T>) {
       return static_cast<T>(*std::get<0>(how_));
@@ -55,7 +61,11 @@ class [[nodiscard]] Outcome {
     }
   }
   // Requires: has_error().
-  [[nodiscard]] const std::exception_ptr& error() const { return std::get<1>(how_); }
+  [[nodiscard]] const std::exception_ptr& error() const { return std::get<1>(how_).first(); }
+  // The errors beside it, if its task had several (L14); none for a value or a cancellation.
+  [[nodiscard]] OtherErrors other_errors() const {
+    return has_error() ? std::get<1>(how_).others() : OtherErrors();
+  }
   // Requires: is_cancelled().
   [[nodiscard]] const CancelReason& reason() const { return *std::get<2>(how_); }
 
@@ -63,7 +73,7 @@ class [[nodiscard]] Outcome {
   template <std::size_t I, class U>
   Outcome(std::in_place_index_t<I> index, U&& what) : how_(index, std::forward<U>(what)) {}
 
-  std::variant<Stored, std::exception_ptr, const CancelReason*> how_;
+  std::variant<Stored, detail::CaughtError, const CancelReason*> how_;
 };
 
 }  // namespace weft::inline v0

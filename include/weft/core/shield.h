@@ -44,6 +44,7 @@ class NoncancellableAwaiter final : private BranchOwner {
   }
 
  private:
+  [[nodiscard]] Strand* waiting() const noexcept override { return waiter_.strand(); }
   void over(BranchBase&) noexcept override { waiter_.wake(); }
 
   Branch<A> branch_;
@@ -61,7 +62,7 @@ class DisposableAwaiter final : public ForwardedAwaiter<A> {
     try {
       static_cast<void>(inner.await_resume());
     } catch (...) {
-      report_unread_error(std::current_exception());
+      report_unread_error(CaughtError::current());
     }
     return {};
   }
@@ -89,8 +90,8 @@ class UntilCancelledAndAwaiter final : private BranchOwner {
     waiter_.wake();
     return false;
   }
-  [[nodiscard]] bool await_must_resume() const noexcept { return error_ != nullptr; }
-  void await_resume() { std::rethrow_exception(error_); }
+  [[nodiscard]] bool await_must_resume() const noexcept { return static_cast<bool>(error_); }
+  void await_resume() { error_.rethrow(); }
   void await_introspect(auto& tree) noexcept {
     tree.node("until_cancelled_and");
     tree.child(branch_.awaiter());
@@ -102,6 +103,7 @@ class UntilCancelledAndAwaiter final : private BranchOwner {
     collect();
     return true;
   }
+  [[nodiscard]] Strand* waiting() const noexcept override { return waiter_.strand(); }
   void over(BranchBase&) noexcept override {
     collect();
     waiter_.wake();
@@ -111,13 +113,13 @@ class UntilCancelledAndAwaiter final : private BranchOwner {
       static_cast<void>(branch_.take());
     } catch (const TaskCancelled&) {  // x itself ended cancelled: nothing to tell
     } catch (...) {
-      error_ = std::current_exception();
+      error_ = CaughtError::current();
     }
   }
 
   Branch<A> branch_;
   Continuation waiter_;
-  std::exception_ptr error_;
+  CaughtError error_;
   bool early_ = false;
 };
 

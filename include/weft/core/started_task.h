@@ -14,7 +14,8 @@
 //                withdraws the wait only. If the task ends cancelled unasked, its waiter is
 //                cancelled with the same reason, or gets TaskCancelled where it is shielded.
 // Errors         an error is owed to the handle while one exists; a handle dropped with an unread
-//                error logs it (L14).
+//                error logs it (L14). If there were several, the outcome has them all, and awaiting
+//                the handle rethrows the first: other_errors().
 #include <utility>
 
 #include "weft/core/cancellation_runtime.h"
@@ -99,7 +100,7 @@ template <class T>
 T take_value(Strand& strand) {
   Ended& ended = strand.ended();
   ended.read = true;
-  if (ended.kind == OutcomeKind::error) std::rethrow_exception(ended.error);
+  if (ended.kind == OutcomeKind::error) ended.error.rethrow();
   if (ended.kind == OutcomeKind::cancelled) throw TaskCancelled(strand.why());
   if constexpr (!std::is_void_v<T>) return give<T>(TaskBlock<T>::value_of(strand));
 }
@@ -114,13 +115,17 @@ class JoinAwaiterBase : protected JoinWaiter {
   [[nodiscard]] bool await_must_resume() const noexcept {
     return strand_->ended().kind != OutcomeKind::cancelled;
   }
+  // The strand that waits by it, if it is one of these.
+  [[nodiscard]] static Strand* waiting_by(JoinWaiter& waiter) noexcept {
+    return waiter.is_awaiter ? static_cast<JoinAwaiterBase&>(waiter).waiter_.strand() : nullptr;
+  }
   void await_introspect(auto& tree) noexcept {
     tree.node("task");
     if (strand_ && !done_) tree.task(*strand_);
   }
 
  protected:
-  JoinAwaiterBase() noexcept : JoinWaiter(&on_done) {}
+  JoinAwaiterBase() noexcept : JoinWaiter(&on_done) { is_awaiter = true; }
   ~JoinAwaiterBase() = default;
 
   // Waits for `strand`, which was just started with this waiter.

@@ -34,6 +34,7 @@
 
 #include "weft/core/cancel_reason.h"
 #include "weft/core/cancellation_state.h"
+#include "weft/core/caught_error.h"
 #include "weft/core/inbox.h"
 #include "weft/core/waiter_slot.h"
 
@@ -75,7 +76,7 @@ enum class OutcomeKind : std::uint8_t { none, value, error, cancelled };
 
 // What is left of a task when its frame is gone.
 struct Ended {
-  std::exception_ptr error;
+  CaughtError error;
   void (*free_block)(Strand&, std::size_t frame_bytes, std::uint32_t align,
                      bool with_value) noexcept;
   std::size_t frame_bytes;

@@ -118,7 +118,7 @@ struct TaskBlock {
       release(static_cast<std::byte*>(frame), frame_bytes, align);
       return;
     }
-    new (frame) Ended{.error = nullptr,
+    new (frame) Ended{.error = {},
                       .free_block = &free_block,
                       .frame_bytes = frame_bytes,
                       .align = static_cast<std::uint32_t>(align),

@@ -27,7 +27,7 @@ namespace detail {
 // One binding; the chain of bindings is what a strand holds.
 class LocalValue {
  public:
-  LocalValue(const void* key, LocalValue* outer) noexcept;
+  explicit LocalValue(const void* key) noexcept;
   LocalValue(const LocalValue&) = delete;
   LocalValue& operator=(const LocalValue&) = delete;
   virtual ~LocalValue();
@@ -40,16 +40,17 @@ class LocalValue {
   [[nodiscard]] virtual void* address() noexcept = 0;
 
  private:
+  friend void push_local(std::unique_ptr<LocalValue> value) noexcept;
+
   const void* key_;
-  LocalValue* outer_;
+  LocalValue* outer_ = nullptr;
   Atomic<std::uint32_t> refs_{1};
 };
 
 template <class T>
 class LocalValueOf final : public LocalValue {
  public:
-  LocalValueOf(const void* key, LocalValue* outer, T&& value)
-      : LocalValue(key, outer), value_(std::move(value)) {}
+  LocalValueOf(const void* key, T&& value) : LocalValue(key), value_(std::move(value)) {}
   [[nodiscard]] void* address() noexcept override { return &value_; }
 
  private:
@@ -67,10 +68,9 @@ class OwnStrand {
   Task<T> task_;
 };
 
-// The running strand's bindings, with a reference for the caller.
-[[nodiscard]] LocalValue* running_locals() noexcept;
-// Makes `value` the running strand's innermost binding; takes over the reference.
-void push_local(LocalValue* value) noexcept;
+// Makes `value` the running strand's innermost binding. Those that it had lie behind it, and the
+// strand's reference to them is the binding's now.
+void push_local(std::unique_ptr<LocalValue> value) noexcept;
 
 }  // namespace detail
 
@@ -102,8 +102,7 @@ class TaskLocal {
  private:
   template <class A>
   static Task<AwaitResult<A>> bound(const TaskLocal* self, T value, A awaitable) {
-    detail::push_local(
-        new detail::LocalValueOf<T>(self, detail::running_locals(), std::move(value)));
+    detail::push_local(std::make_unique<detail::LocalValueOf<T>>(self, std::move(value)));
     co_return co_await std::move(awaitable);
   }
 };

@@ -66,10 +66,10 @@ class ThenAwaiter final : private BranchOwner {
     return false;
   }
   [[nodiscard]] bool await_must_resume() const noexcept {
-    return error_ || (second_ && second_->has_result());
+    return static_cast<bool>(error_) || (second_ && second_->has_result());
   }
   typename Branch<Next>::Result await_resume() {
-    if (error_) std::rethrow_exception(error_);
+    if (error_) error_.rethrow();
     if (!second_) throw TaskCancelled(unasked() ? *unasked() : reasons::requested);
     return second_->take();
   }
@@ -90,11 +90,12 @@ class ThenAwaiter final : private BranchOwner {
       value_.emplace(store<First>([&]() -> decltype(auto) { return first_.take(); }));
       second_.emplace([&]() -> Next { return call_with<F, First>(fn_, *value_); });
     } catch (...) {
-      error_ = std::current_exception();
+      error_ = CaughtError::current();
       return true;
     }
     return second_->start(*this, cancelled_);
   }
+  [[nodiscard]] Strand* waiting() const noexcept override { return waiter_.strand(); }
   void over(BranchBase& branch) noexcept override {
     if (&branch == &first_ && !advance()) return;
     if (!gives_up()) waiter_.wake();
@@ -114,7 +115,7 @@ class ThenAwaiter final : private BranchOwner {
   std::optional<Storable<First>> value_;
   LaterBranch<Next> second_;
   Continuation waiter_;
-  std::exception_ptr error_;
+  CaughtError error_;
   bool cancelled_ = false;
   bool gave_up_ = false;
 };

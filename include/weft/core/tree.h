@@ -68,8 +68,8 @@ namespace detail {
 // The tree below a scope. Home loop only.
 [[nodiscard]] std::string task_tree(const Scope& scope);
 
-// The chain of awaits that led to the task that runs now, innermost first; across started tasks and
-// nurseries, up to a combinator, another loop or the root.
+// The chain of awaits that led to the task that runs now, innermost first; across started tasks,
+// nurseries and combinators, up to another loop, a foreign coroutine or the root.
 [[nodiscard]] std::string async_stack_trace();
 
 }  // namespace weft::inline v0

@@ -124,11 +124,9 @@ class TryAwaiter final : private BranchOwner {
     waiter_.wake();
     return false;
   }
-  [[nodiscard]] bool await_must_resume() const noexcept {
-    return error_ != nullptr || result_.has_value();
-  }
+  [[nodiscard]] bool await_must_resume() const noexcept { return error_ || result_.has_value(); }
   Result await_resume() {
-    if (error_) std::rethrow_exception(error_);
+    if (error_) error_.rethrow();
     if (!result_) throw TaskCancelled(unasked_ ? *unasked_ : reasons::requested);
     if constexpr (std::is_reference_v<Result>) {
       return static_cast<Result>(**result_);
@@ -156,7 +154,7 @@ class TryAwaiter final : private BranchOwner {
     try {
       body_branch_.emplace([&]() -> Made { return std::invoke(body_); });
     } catch (...) {
-      return failed(std::current_exception());
+      return failed(CaughtError::current());
     }
     return begin(*body_branch_, cancelled_) && next();
   }
@@ -174,21 +172,21 @@ class TryAwaiter final : private BranchOwner {
         try {
           static_cast<void>(cleanup_.branch->take());
         } catch (...) {
-          replace_error(std::current_exception());
+          replace_error(CaughtError::current());
         }
       }
       return true;
     }
     if (!ended.has_result()) {
-      error_ = nullptr;  // a handler that was cancelled has the exception no more (L3)
+      error_ = {};  // a handler that was cancelled has the exception no more (L3)
       return begin_cleanup();
     }
     try {
       collect();
     } catch (...) {
-      return failed(std::current_exception());
+      return failed(CaughtError::current());
     }
-    error_ = nullptr;
+    error_ = {};
     return begin_cleanup();
   }
 
@@ -205,7 +203,7 @@ class TryAwaiter final : private BranchOwner {
     result_.emplace(store<Result>([&]() -> decltype(auto) { return handler.branch->take(); }));
   }
 
-  bool failed(std::exception_ptr error) noexcept {
+  bool failed(CaughtError error) noexcept {
     if (stage_ == Stage::handler) {
       replace_error(std::move(error));
       return begin_cleanup();
@@ -217,13 +215,13 @@ class TryAwaiter final : private BranchOwner {
       std::apply([&](auto&... handler) { (try_handler(handler, handling), ...); }, handlers_);
       if (handling) return begin(*handling, cancelled_) && next();
     } catch (...) {
-      replace_error(std::current_exception());
+      replace_error(CaughtError::current());
     }
     return begin_cleanup();
   }
   template <class Part>
   void try_handler(Part& handler, BranchBase*& handling) {
-    if (!handling && handler.take(error_)) handling = &*handler.branch;
+    if (!handling && handler.take(error_.first())) handling = &*handler.branch;
   }
 
   bool begin_cleanup() noexcept {
@@ -232,7 +230,7 @@ class TryAwaiter final : private BranchOwner {
       try {
         cleanup_.make();
       } catch (...) {
-        replace_error(std::current_exception());
+        replace_error(CaughtError::current());
         return true;
       }
       return begin(*cleanup_.branch, false) && next();
@@ -241,11 +239,13 @@ class TryAwaiter final : private BranchOwner {
     }
   }
 
-  void replace_error(std::exception_ptr error) noexcept {
-    if (error_ && error != error_) remember_other_error(error, error_);
+  void replace_error(CaughtError error) noexcept {
+    if (error_.first() == error.first()) return;  // rethrown
+    error.add(error_);
     error_ = std::move(error);
   }
 
+  [[nodiscard]] Strand* waiting() const noexcept override { return waiter_.strand(); }
   void over(BranchBase&) noexcept override {
     if (next() && !gives_up()) waiter_.wake();
   }
@@ -262,7 +262,7 @@ class TryAwaiter final : private BranchOwner {
   LaterBranch<Made> body_branch_;
   BranchBase* running_ = nullptr;
   std::optional<Storable<Result>> result_;
-  std::exception_ptr error_;
+  CaughtError error_;
   const CancelReason* unasked_ = nullptr;
   Continuation waiter_;
   Stage stage_ = Stage::body;

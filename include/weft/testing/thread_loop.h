@@ -39,8 +39,9 @@ class ThreadLoop final : public Loop {
 
 class LoopThread {
  public:
+  // UsageError, here and not over there, if there are kLoopsMax loops.
   LoopThread();
-  // Cancels what still runs there, and waits for it.
+  // Cancels the tasks of its root nursery, and waits for all that have their home there.
   ~LoopThread();
   LoopThread(const LoopThread&) = delete;
   LoopThread& operator=(const LoopThread&) = delete;

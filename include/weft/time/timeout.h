@@ -76,6 +76,7 @@ class TimeoutAwaiter final : private BranchOwner, private Waker {
   }
 
  private:
+  [[nodiscard]] Strand* waiting() const noexcept override { return waiter_.strand(); }
   void over(BranchBase&) noexcept override {
     alarm_.disarm();
     if (!gives_up()) waiter_.wake();

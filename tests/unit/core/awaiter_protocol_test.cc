@@ -96,6 +96,16 @@ Task<Outcome<void>> drive_cancelled(Script& script) {
   co_return co_await s.outcome();
 }
 
+// await_must_resume() was asked last, and what it answered came to pass.
+void expect_decided(const Outcome<void>& how, const Script& script, Events calls) {
+  bool must = script.must_resume;
+  EXPECT_EQ(how.has_value(), must);
+  if (must) calls.push_back("resume");
+  calls.push_back("destroyed");
+  EXPECT_EQ(script.calls, calls);
+  EXPECT_EQ(script.went_on, must ? 1 : 0);
+}
+
 // --- Not cancelled ------------------------------------------------------------------------------
 
 TYPED_TEST(ProtocolTest, InitialReadyDone) {
@@ -158,12 +168,7 @@ TYPED_TEST(ProtocolTest, EarlyCancelFalseStartsWaitsAndIsNotAskedAgain) {
     Script script;
     script.must_resume = must;
     Outcome<void> how = run_on(this->loop, drive_cancelled(script));
-    EXPECT_EQ(how.has_value(), must);
-    Events expected{"early", "ready", "executor", "suspend", "must"};
-    if (must) expected.push_back("resume");
-    expected.push_back("destroyed");
-    EXPECT_EQ(script.calls, expected);
-    EXPECT_EQ(script.went_on, must ? 1 : 0);
+    expect_decided(how, script, {"early", "ready", "executor", "suspend", "must"});
   }
 }
 
@@ -173,11 +178,7 @@ TYPED_TEST(ProtocolTest, EarlyCancelFalseAndASuspendThatReturnsFalseAsksMustResu
     script.suspends = false;
     script.must_resume = must;
     Outcome<void> how = run_on(this->loop, drive_cancelled(script));
-    EXPECT_EQ(how.has_value(), must);
-    Events expected{"early", "ready", "executor", "suspend", "must"};
-    if (must) expected.push_back("resume");
-    expected.push_back("destroyed");
-    EXPECT_EQ(script.calls, expected);
+    expect_decided(how, script, {"early", "ready", "executor", "suspend", "must"});
   }
 }
 
@@ -209,12 +210,7 @@ TYPED_TEST(ProtocolTest, CancelFalseWaitsForTheResumeAndAsksMustResume) {
     Script script;
     script.must_resume = must;
     Outcome<void> how = run_on(this->loop, drive(script, true));
-    EXPECT_EQ(how.has_value(), must);
-    Events expected{"ready", "executor", "suspend", "cancel", "must"};
-    if (must) expected.push_back("resume");
-    expected.push_back("destroyed");
-    EXPECT_EQ(script.calls, expected);
-    EXPECT_EQ(script.went_on, must ? 1 : 0);
+    expect_decided(how, script, {"ready", "executor", "suspend", "cancel", "must"});
   }
 }
 
@@ -224,11 +220,7 @@ TYPED_TEST(ProtocolTest, AResumeInsideAwaitCancelIsAllowedAndMustResumeDecides) 
     script.resumes_in_cancel = true;
     script.must_resume = must;
     Outcome<void> how = run_on(this->loop, drive(script, true));
-    EXPECT_EQ(how.has_value(), must);
-    Events expected{"ready", "executor", "suspend", "cancel", "must"};
-    if (must) expected.push_back("resume");
-    expected.push_back("destroyed");
-    EXPECT_EQ(script.calls, expected);
+    expect_decided(how, script, {"ready", "executor", "suspend", "cancel", "must"});
   }
 }
 

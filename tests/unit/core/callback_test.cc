@@ -157,4 +157,60 @@ TEST(CallbackDeathTest, ASecondCallIsRefused) {
   EXPECT_DEATH(twice(), "one is called, once");
 }
 
+// An argument whose copy throws when it is told to.
+struct Fragile {
+  explicit Fragile(bool t) : throws(t) {}
+  Fragile(const Fragile& other) : throws(other.throws) {
+    if (throws) throw std::runtime_error("cannot be copied");
+  }
+  bool throws;
+};
+
+TEST_F(CallbackTest, AnArgumentThatCannotBeStoredEndsTheWaitWithItsException) {
+  auto subject = [&]() -> Task<void> {
+    auto start = [&](auto done) { later = [done] { EXPECT_NO_THROW(done(Fragile(true))); }; };
+    static_cast<void>(co_await until_callback<void(const Fragile&)>(start));
+  };
+  EXPECT_THROW(drive(subject, false).get(), std::runtime_error);
+}
+
+// By value, the copy is made before the wait hears of the call: the caller has the exception, and
+// may call again.
+TEST_F(CallbackTest, AnArgumentThatCannotBePassedLeavesTheWaitAsItWas) {
+  auto root = []() -> Task<void> {
+    auto start = [](auto done) {
+      Fragile bad(true);
+      EXPECT_THROW(done(bad), std::runtime_error);
+      done(Fragile(false));
+    };
+    Fragile got = co_await until_callback<void(Fragile)>(start);
+    EXPECT_FALSE(got.throws);
+  };
+  run(loop, root());
+}
+
+TEST_F(CallbackTest, ADescriptionOutlivesTheFunctionsThatItWasMadeOf) {
+  auto describe = [&events = events](int answer) {
+    auto start = [answer, &events](auto) { events.push_back("start " + std::to_string(answer)); };
+    auto stop = [answer, &events] { events.push_back("stop " + std::to_string(answer)); };
+    auto named_start = std::make_unique<decltype(start)>(start);
+    auto named_stop = std::make_unique<decltype(stop)>(stop);
+    return until_callback<void(int)>(*named_start, *named_stop);
+  };
+  auto subject = [&]() -> Task<void> {
+    auto description = describe(7);
+    static_cast<void>(co_await std::move(description));
+  };
+  EXPECT_TRUE(drive(subject, true).is_cancelled());
+  EXPECT_EQ(events, (Events{"start 7", "stop 7"}));
+}
+
+TEST_F(CallbackTest, ANamedFunctionThatCannotBeCopiedIsReferredTo) {
+  auto root = []() -> Task<int> {
+    auto start = [kept = std::make_unique<int>(8)](auto done) { done(*kept); };
+    co_return co_await until_callback<void(int)>(start);
+  };
+  EXPECT_EQ(run(loop, root()), 8);
+}
+
 }  // namespace

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "support/ending.h"
 #include "support/loop_fixture.h"
 #include "support/manual_awaiter.h"
 
@@ -29,14 +30,6 @@ std::string error_of(L& loop, A&& awaitable) {
     return error.what();
   }
   return "none";
-}
-
-std::string text_of(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::exception& known) {
-    return known.what();
-  }
 }
 
 Task<void> ends_after(Events& events, int turns, std::string name) {

@@ -358,4 +358,13 @@ TEST(MisuseDeathTest, ALoopThatEndsWithATaskNamesTheRule) {
   EXPECT_DEATH(abandon(), "L12");
 }
 
+TEST(MisuseDeathTest, TooManyHandlesOrLeasesNameTheBound) {
+  CancellationState state(CancellationState::HOMED | (CancellationState::kReferencesMax - 1));
+  state.add_ref();
+  EXPECT_DEATH(state.add_ref(), "kReferencesMax");
+  detail::LeaseCount leases(detail::LeaseCount::kLeasesMax - 1);
+  leases.add();
+  EXPECT_DEATH(leases.add(), "kLeasesMax");
+}
+
 }  // namespace

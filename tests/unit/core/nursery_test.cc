@@ -363,4 +363,37 @@ TYPED_TEST(NurseryTest, NurseriesNest) {
   EXPECT_EQ(events, (Events{"inner child", "inner ended", "outer child"}));
 }
 
+TYPED_TEST(NurseryTest, ADescriptionOutlivesTheBodyThatItWasMadeOf) {
+  int sum = 0;
+  auto describe = [&sum](int n) {
+    auto body = [&sum, n](Nursery&) -> Task<NurseryEnd> {
+      co_await yield();
+      sum += n;
+      co_return join;
+    };
+    auto named = std::make_unique<decltype(body)>(body);
+    return with_nursery(*named);
+  };
+  auto root = [&]() -> Task<void> {
+    auto description = describe(4);
+    co_await std::move(description);
+  };
+  run_on(this->loop, root());
+  EXPECT_EQ(sum, 4);
+}
+
+TYPED_TEST(NurseryTest, ANamedBodyThatCannotBeCopiedIsReferredTo) {
+  int seen = 0;
+  auto root = [&]() -> Task<void> {
+    auto body = [&seen, kept = std::make_unique<int>(5)](Nursery&) -> Task<NurseryEnd> {
+      co_await yield();
+      seen = *kept;
+      co_return join;
+    };
+    co_await with_nursery(body);
+  };
+  run_on(this->loop, root());
+  EXPECT_EQ(seen, 5);
+}
+
 }  // namespace

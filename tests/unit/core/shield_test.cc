@@ -4,6 +4,7 @@
 #include <memory>
 #include <stdexcept>
 
+#include "support/ending.h"
 #include "support/loop_fixture.h"
 
 namespace {
@@ -29,13 +30,7 @@ struct ShieldTest : LoopTest<VirtualLoop> {
   // Runs the subject, cancels it at 1 ms, and says how it ended.
   template <class Fn>
   Outcome<void> cancelled(Fn subject) {
-    auto root = [&]() -> Task<Outcome<void>> {
-      StartedTask<void> s = subject().start_in_current_scope();
-      co_await sleep_for(1ms);
-      s.cancel();
-      co_return co_await s.outcome();
-    };
-    return run(loop, root());
+    return cancelled_midway(loop, subject);
   }
 };
 

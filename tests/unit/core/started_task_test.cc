@@ -372,4 +372,22 @@ TYPED_TEST(StartedTaskTest, CancelThatRacesTheEndIsHarmless) {
   EXPECT_EQ(run_on(this->loop, root()), 3);
 }
 
+TYPED_TEST(StartedTaskTest, AnOutcomeMayBeAReferenceOfEitherKind) {
+  std::string text = "moved";
+  int number = 3;
+  auto rvalue = [&]() -> Task<std::string&&> { co_return std::move(text); };
+  auto lvalue = [&]() -> Task<const int&> { co_return number; };
+  auto root = [&]() -> Task<void> {
+    StartedTask<std::string&&> a = rvalue().start_in_current_scope();
+    Outcome<std::string&&> how = co_await a.outcome();
+    std::string taken = std::move(how).get();
+    EXPECT_EQ(taken, "moved");
+    EXPECT_EQ(text, "");
+    StartedTask<const int&> b = lvalue().start_in_current_scope();
+    Outcome<const int&> which = co_await b.outcome();
+    EXPECT_EQ(&std::move(which).get(), &number);
+  };
+  run_on(this->loop, root());
+}
+
 }  // namespace

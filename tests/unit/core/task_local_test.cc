@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include <stdexcept>
 #include "support/loop_fixture.h"
 
 namespace {
@@ -171,6 +172,66 @@ TYPED_TEST(TaskLocalTest, AnUnboundReadThroughTheStarIsRefused) {
   };
   run_on(this->loop, body());
   EXPECT_THROW(static_cast<void>(*number), UsageError);
+}
+
+// A value whose n-th move throws.
+struct Brittle {
+  explicit Brittle(int& m) : moves_left(&m) {}
+  Brittle(Brittle&& other) : moves_left(other.moves_left) {
+    if ((*moves_left)-- == 0) throw std::runtime_error("cannot be moved");
+  }
+  int* moves_left;
+};
+
+TYPED_TEST(TaskLocalTest, AValueWhoseMoveThrowsLeavesTheOuterBindingsAlone) {
+  static TaskLocal<Counted> counted;
+  static TaskLocal<Brittle> brittle;
+  // Returns: true if so many moves were enough.
+  auto bind = [&](int moves) {
+    auto inner = [&]() -> Task<void> { co_await brittle.with(Brittle(moves), yields(1)); };
+    auto root = [&]() -> Task<void> { co_await counted.with(Counted(1), inner()); };
+    try {
+      run_on(this->loop, root());
+    } catch (const std::runtime_error& error) {
+      EXPECT_STREQ(error.what(), "cannot be moved");
+      return false;
+    }
+    return true;
+  };
+  int moves = 0;
+  while (!bind(moves)) {
+    EXPECT_EQ(Counted::live, 0) << "thrown after moves: " << moves;
+    ++moves;
+  }
+  EXPECT_GE(moves, 3);
+}
+
+TEST(TaskLocalThreads, AChildOnAnotherLoopKeepsTheBindings) {
+  static TaskLocal<std::string> name;
+  weft::testing::LoopThread other;
+  weft::testing::ThreadLoop loop;
+  auto grandchild = []() -> Task<std::string> {
+    co_await yield();
+    co_return *name + " and hers";
+  };
+  auto child = [&]() -> Task<std::string> {
+    EXPECT_EQ(Executor::current_or_null(), &other.executor());
+    co_await yield();
+    StartedTask<std::string> s = grandchild().start_in_current_scope();
+    co_return co_await std::move(s);
+  };
+  auto starter = [&](StartedTask<std::string>& out) -> Task<void> {
+    out = child().start_with_parent_scope(other.lease());
+    co_return;
+  };
+  auto root = [&]() -> Task<void> {
+    StartedTask<std::string> s;
+    co_await name.with("the parent's", starter(s));  // the binding ends here, the child's does not
+    EXPECT_EQ(name.get(), nullptr);
+    std::string seen = co_await std::move(s);
+    EXPECT_EQ(seen, "the parent's and hers");
+  };
+  for (int i = 0; i < 20; ++i) run_on(loop, root());
 }
 
 }  // namespace

@@ -277,10 +277,10 @@ TYPED_TEST(TaskTest, RunAlsoTakesOtherAwaitables) {
   run_on(this->loop, yield());
 }
 
+// On g++ a frame is aligned to 16 bytes and no more; compile_fail/over_aligned_result.cc shows that
+// what can be refused is.
+#ifdef __clang__
 TYPED_TEST(TaskTest, OverAlignedLocalsAreAligned) {
-#ifndef __clang__
-  GTEST_SKIP() << "g++ 12 cannot align frames to more than 16 bytes";
-#else
   struct alignas(64) Wide {
     char bytes[64] = {};
   };
@@ -295,13 +295,9 @@ TYPED_TEST(TaskTest, OverAlignedLocalsAreAligned) {
   auto outer = [&]() -> Task<int> { co_return co_await inner(); };
   EXPECT_EQ(run_on(this->loop, outer()), 7);
   EXPECT_EQ(run_on(this->loop, inner()), 7);  // a strand of its own: its value lies elsewhere
-#endif
 }
 
 TYPED_TEST(TaskTest, OverAlignedValuesAreAligned) {
-#ifndef __clang__
-  GTEST_SKIP() << "refused at compile time on g++ 12";
-#else
   struct alignas(64) Wide {
     int value = 0;
   };
@@ -314,7 +310,7 @@ TYPED_TEST(TaskTest, OverAlignedValuesAreAligned) {
   auto outer = [&]() -> Task<int> { co_return (co_await inner()).value; };
   EXPECT_EQ(run_on(this->loop, outer()), 11);
   EXPECT_EQ(run_on(this->loop, inner()).value, 11);
-#endif
 }
+#endif
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <memory>
 #include <stdexcept>
 
+#include "support/ending.h"
 #include "support/loop_fixture.h"
 
 namespace {
@@ -96,14 +97,7 @@ TEST_F(ThenTest, AFirstStageThatCompletesAlthoughCancelledIsFollowed) {
     co_await (first() | then(next));
     events.push_back("not reached");
   };
-  auto root = [&]() -> Task<void> {
-    StartedTask<void> s = subject().start_in_current_scope();
-    co_await sleep_for(1ms);
-    s.cancel();
-    Outcome<void> how = co_await s.outcome();
-    EXPECT_TRUE(how.is_cancelled());
-  };
-  run(loop, root());
+  EXPECT_TRUE(cancelled_midway(loop, subject).is_cancelled());
   EXPECT_EQ(events, (Events{"second"}));
 }
 

@@ -2,6 +2,7 @@
 #include "weft/core/tree.h"
 
 #include <algorithm>
+#include <chrono>
 #include <coroutine>
 #include <string>
 
@@ -200,6 +201,78 @@ TYPED_TEST(TreeTest, TheAsyncStackTraceNamesEveryAwaitInnermostFirst) {
   EXPECT_NE(second, std::string::npos) << text;
   EXPECT_LT(first, second) << text;
   EXPECT_EQ(async_stack_trace(), "");  // no task, no stack
+}
+
+// --- Across strands -----------------------------------------------------------------------------
+
+// The lines of a trace.
+Events hops(const std::string& trace) {
+  Events lines;
+  for (std::size_t at = 0; at < trace.size();) {
+    std::size_t end = trace.find('\n', at);
+    lines.push_back(trace.substr(at, end - at));
+    at = end + 1;
+  }
+  return lines;
+}
+// What each line of the trace must have in it.
+#define EXPECT_HOPS(trace, ...)                                            \
+  do {                                                                     \
+    Events seen = hops(trace);                                             \
+    Events expected{__VA_ARGS__};                                          \
+    EXPECT_EQ(seen.size(), expected.size()) << (trace);                    \
+    for (std::size_t i = 0; i < seen.size() && i < expected.size(); ++i) { \
+      EXPECT_HAS(seen[i], expected[i]);                                    \
+    }                                                                      \
+  } while (false)
+
+Task<void> traces(std::string& into) {
+  co_await yield();
+  into = async_stack_trace();
+}
+Task<void> traces_in_line(std::string& into) { co_await traces(into); }
+Task<void> with_started_child(std::string& into) {
+  StartedTask<void> s = traces_in_line(into).start_in_current_scope();
+  co_await std::move(s);
+}
+Task<void> with_nursery_child(std::string& into) {
+  auto body = [&](Nursery& n) -> Task<NurseryEnd> {
+    n.start(traces_in_line(into));
+    co_return join;
+  };
+  co_await with_nursery(body);
+}
+
+TYPED_TEST(TreeTest, TheAsyncStackTraceCrossesStartedTasks) {
+  std::string trace;
+  run_on(this->loop, with_started_child(trace));
+  EXPECT_HOPS(trace, "#0 awaited by", "#1 started in the scope of");
+  EXPECT_HAS(trace, "with_started_child");
+}
+
+TYPED_TEST(TreeTest, TheAsyncStackTraceCrossesNurseries) {
+  std::string trace;
+  run_on(this->loop, with_nursery_child(trace));
+  EXPECT_HOPS(trace, "#0 awaited by", "#1 started in a nursery of");
+  EXPECT_HAS(trace, "with_nursery_child");
+}
+
+Task<void> with_branches(std::string& into) { co_await all_of(traces_in_line(into), yields(3)); }
+Task<void> with_wrappers(std::string& into) {
+  auto body = [&] { return noncancellable(timeout(std::chrono::hours(1), traces(into))); };
+  auto nothing = [] { return yields(0); };
+  auto after = [](auto&&) { return yields(0); };
+  co_await (try_(body).finally(nothing) | then(after));
+}
+
+TYPED_TEST(TreeTest, TheAsyncStackTraceCrossesCombinatorsAndWrappers) {
+  std::string trace;
+  run_on(this->loop, with_branches(trace));
+  EXPECT_HOPS(trace, "#0 awaited by", "#1 awaited, as a branch, by");
+  EXPECT_HAS(trace, "with_branches");
+  run_on(this->loop, with_wrappers(trace));
+  EXPECT_HOPS(trace, "#0 awaited, as a branch, by");
+  EXPECT_HAS(trace, "with_wrappers");
 }
 
 TEST(Tree, AChildOnAnotherLoopIsNamedNotEntered) {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <future>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -173,6 +174,18 @@ TEST(LoopThread, TwoLoopsStartChildrenInEachOther) {
     co_return co_await std::move(s);
   };
   for (int i = 0; i < 20; ++i) EXPECT_EQ(run_on(loop, root()), &b.executor());
+}
+
+TEST(LoopThread, OneTooManyThrowsWhereItIsMade) {
+  std::vector<std::unique_ptr<ThreadLoop>> loops;
+  auto fill = [&] {
+    for (detail::HomeIndex i = 0; i <= detail::kLoopsMax; ++i)
+      loops.push_back(std::make_unique<ThreadLoop>());
+  };
+  EXPECT_THROW(fill(), UsageError);
+  EXPECT_THROW(LoopThread(), UsageError);
+  loops.pop_back();
+  LoopThread fits;
 }
 
 }  // namespace

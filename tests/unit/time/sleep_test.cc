@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "weft/time/sleep.h"
 
+#include "support/ending.h"
 #include "support/loop_fixture.h"
 
 namespace {
@@ -118,14 +119,7 @@ TEST_F(SleepTest, EverySleepIsACancelPoint) {
     co_await sleep_for(0s);
     events.push_back("not reached");
   };
-  auto root = [&]() -> Task<void> {
-    StartedTask<void> s = subject().start_in_current_scope();
-    co_await sleep_for(1ms);
-    s.cancel();
-    Outcome<void> how = co_await s.outcome();
-    EXPECT_TRUE(how.is_cancelled());
-  };
-  run(loop, root());
+  EXPECT_TRUE(cancelled_midway(loop, subject).is_cancelled());
   EXPECT_EQ(events, (Events{"cancelled by now"}));
 }
 
