@@ -69,8 +69,9 @@ std::string detail::type_name(const std::type_info& info) {
 
 void TaskTreeCollector::task(Strand& strand) {
   Executor* executor = Executor::current_or_null();
-  if (!executor || strand.home.load(detail::acquire) != executor->home()) {
-    line("task on another loop");
+  detail::HomeIndex home = strand.home.load(detail::acquire);
+  if (!executor || home != executor->home()) {
+    line("task on another loop, number " + std::to_string(home));
     return;
   }
   int outer = depth_;

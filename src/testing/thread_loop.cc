@@ -27,15 +27,26 @@ void ThreadLoop::arm_timer(detail::TimerNode& timer, std::int64_t deadline_ns) {
 }
 void ThreadLoop::disarm_timer(detail::TimerNode& timer) noexcept { timers_.disarm(timer); }
 
+// One turn; then a sleep, unless there is something to do or it is all over.
+template <class Over>
+void ThreadLoop::step(Over over) {
+  bool more = turn();
+  if (timers_.size() > 0) timers_.fire_due(clock_ns(), kTurnBudget);
+  if (!more && !has_ready() && !over()) sleep();
+}
+
+ThreadLoop::~ThreadLoop() {
+  if (is_closed()) return;
+  stop();
+  detail::DrivingScope driving(*this);
+  while (!try_close()) step([&] { return has_no_strands(); });
+}
+
 void ThreadLoop::drive(detail::RootWaiter& root) {
-  const bool& done = root.done;
   detail::DrivingScope driving(*this);
   // L12: not before its last strand is gone, husks that wait for a kick under way included.
-  auto over = [&] { return done && strand_count() == 0; };
-  while (!over()) {
-    bool more = turn();
-    if (timers_.size() > 0) timers_.fire_due(clock_ns(), kTurnBudget);
-    if (!more && !over() && !has_ready()) sleep();
+  while (!root.done || !try_close()) {
+    step([&] { return root.done && has_no_strands(); });
   }
 }
 
@@ -55,15 +66,23 @@ void ThreadLoop::sleep() {
 
 namespace {
 
-struct Ready {
-  ThreadLoop* loop = nullptr;
-  std::promise<PromiseChildLease> lease;
+// With the root nursery ends the loop.
+class StopAtEnd {
+ public:
+  explicit StopAtEnd(Loop& loop) noexcept : loop_(loop) {}
+  StopAtEnd(const StopAtEnd&) = delete;
+  StopAtEnd& operator=(const StopAtEnd&) = delete;
+  ~StopAtEnd() { loop_.stop(); }
+
+ private:
+  Loop& loop_;
 };
 
 // Opens the root nursery, hands out the first lease and waits to be cancelled.
-Task<void> host(Ready& ready) {
-  auto body = [&ready](Nursery& root) -> Task<NurseryEnd> {
-    ready.lease.set_value(root.lease());
+Task<void> host(ThreadLoop& loop, std::promise<PromiseChildLease>& lease) {
+  StopAtEnd stop(loop);
+  auto body = [&lease](Nursery& root) -> Task<NurseryEnd> {
+    lease.set_value(root.lease());
     co_return join;  // the lease keeps it open
   };
   co_await with_nursery(body);
@@ -72,26 +91,21 @@ Task<void> host(Ready& ready) {
 }  // namespace
 
 LoopThread::LoopThread() {
-  Ready ready;
-  std::future<PromiseChildLease> lease = ready.lease.get_future();
-  std::promise<ThreadLoop*> made;
-  std::future<ThreadLoop*> loop = made.get_future();
-  thread_ = std::thread([&ready, &made] {
-    ThreadLoop here;
-    made.set_value(&here);
+  std::promise<PromiseChildLease> opened;
+  std::future<PromiseChildLease> lease = opened.get_future();
+  thread_ = std::thread([this, &opened] {
     try {
-      run(here, host(ready));
+      run(loop_, host(loop_, opened));
     } catch (const TaskCancelled&) {
     } catch (const std::exception& error) {
       log(LogLevel::error, error.what());
     }
   });
-  loop_ = loop.get();
   root_ = lease.get();
 }
 
 LoopThread::~LoopThread() {
-  root_.cancel(reasons::loop_stopped);
+  loop_.stop();
   root_.reset();
   thread_.join();
 }

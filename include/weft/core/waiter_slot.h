@@ -50,6 +50,10 @@ class WaiterSlot {
     slot_.store(reinterpret_cast<std::uintptr_t>(waiter), relaxed);
   }
   [[nodiscard]] bool attached() const noexcept { return slot_.load(relaxed) != kEmpty; }
+  // Requires: the slot was last written by reset(), or by this thread.
+  [[nodiscard]] Waiter* peek() const noexcept {
+    return reinterpret_cast<Waiter*>(slot_.load(relaxed));
+  }
 
  private:
   static constexpr std::uintptr_t kEmpty = 0;
