@@ -223,7 +223,7 @@ TEST_F(MovingStress, TasksWanderBetweenLoopsWhileOthersCancelThem) {
     threads.emplace_back([&, i] {
       FrameTally::touch();
       Random mine = random(i + 1);
-      for (std::size_t n = rounds(100'000) / kThreads; n > 0; --n) {
+      for (std::size_t n = rounds(300'000) / kThreads; n > 0; --n) {
         storm_round(mine, loops, {&a, &b, &c});
       }
     });
@@ -247,6 +247,88 @@ TEST_F(MovingStress, LoopsComeAndGoWhileTasksWander) {
     if (mine.one_in(2)) brief.stop();  // else its end has no guests any more
     finish({&a, &b});                  // the loop must live while tasks may name it
   }
+  forget_loops();
+}
+
+// Whoever was announced before the stop() arrives, perhaps after it, and must not stay.
+TEST_F(MovingStress, StopReachesGuestsThatAreUnderWay) {
+  LoopThread a, b;
+  for (LoopThread* loop : {&a, &b}) watch_loop(loop);
+  constexpr int kGuestsMax = 30;
+  auto guest = []() -> Task<void> {
+    FrameTally::touch();
+    co_await suspend_forever();
+  };
+  auto sender = [&](Executor& to, std::atomic<int>& gone) -> Task<void> {
+    Wanderer life;
+    OnExit note([&] { gone.fetch_add(1, std::memory_order_release); });
+    auto body = [&](Nursery& nursery) -> Task<NurseryEnd> {
+      try {
+        for (int i = 0; i < kGuestsMax; ++i) {
+          nursery.start_on(to, guest());
+          if (i % 4 == 0) co_await yield();
+        }
+      } catch (const LoopStopped&) {
+      }
+      co_return join;  // all of them are being cancelled
+    };
+    co_await with_nursery(body);
+  };
+  Random mine = random(6);
+  for (std::size_t n = rounds(1'000); n > 0; --n) {
+    LoopThread brief;
+    std::atomic<int> gone = 0;
+    for (LoopThread* loop : {&a, &b}) {
+      books().started();
+      loop->lease().start(sender(brief.executor(), gone));
+    }
+    for (unsigned i = mine.below(8); i > 0; --i) std::this_thread::yield();
+    brief.stop();
+    while (gone.load(std::memory_order_acquire) < 2) std::this_thread::yield();
+    round();
+  }
+  wait_until_all_ended();
+  forget_loops();
+}
+
+// A loop that ends and begins again, all the time, is sent tasks: they arrive or are refused.
+TEST_F(MovingStress, TasksAreSentToALoopThatEndsAndBeginsAgain) {
+  LoopThread a;
+  watch_loop(&a);
+  ThreadLoop often;
+  std::atomic<bool> over = false;
+  std::atomic<std::int64_t> came = 0, refused = 0;
+  auto guest = [&](bool yields_once) -> Task<void> {
+    came.fetch_add(1, std::memory_order_relaxed);
+    if (yields_once) co_await yield();
+  };
+  auto sender = [&](Random random) -> Task<void> {
+    Wanderer life;
+    while (!over.load(std::memory_order_acquire)) {
+      random.dawdle();
+      try {
+        co_await on(often, guest(random.one_in(2)));
+      } catch (const LoopStopped&) {
+        refused.fetch_add(1, std::memory_order_relaxed);
+      }
+      co_await yield();
+    }
+  };
+  Random mine = random(8);
+  auto handle = (books().started(), sender(mine.split()).start_with_parent_scope(a.lease()));
+  auto root = [&](int turns) -> Task<void> { co_await yields(turns); };
+  for (std::size_t n = rounds(100'000); n > 0; --n) {
+    run(often, root(static_cast<int>(mine.below(3))));
+    round();
+  }
+  over.store(true, std::memory_order_release);
+  // The last one may wait for a loop that nobody runs: it is closed, and refuses.
+  auto last = [&]() -> Task<void> { static_cast<void>(co_await handle.outcome()); };
+  ThreadLoop reader;
+  run(reader, last());
+  std::printf("[          ] %lld came, %lld refused\n", static_cast<long long>(came),
+              static_cast<long long>(refused));
+  EXPECT_GT(came, 0);
   forget_loops();
 }
 

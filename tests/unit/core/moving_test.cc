@@ -460,6 +460,26 @@ TEST_F(Moving, ANodeDisarmedOnTheOldLoopLeavesTheNewOne) {
   EXPECT_EQ(live, 0);
 }
 
+// The post that takes a disarmed node out of its scope goes to the loop that the scope then leaves.
+TEST_F(MovingThreads, ANodeDisarmedByAThreadLeavesWhereItsScopeIs) {
+  auto child = [&]() -> Task<void> {
+    int live = 0;
+    auto* node = new CountedNode(live);
+    Scope& scope = co_await current_scope();
+    scope.publish_cancel_node(*node);
+    std::thread([&] {
+      EXPECT_TRUE(node->disarm());
+      node->drop_ref();
+    }).join();
+    co_await resume_on(b);
+    while (live > 0) {
+      CancelHook hook(scope, [] {});  // beside it, in the same list
+      co_await yield();
+    }
+  };
+  for (int i = 0; i < 20; ++i) run(a, child());
+}
+
 TEST_F(Moving, TaskLocalsMoveWithTheTask) {
   TaskLocal<int> local;
   auto child = [&]() -> Task<int> {
