@@ -13,7 +13,8 @@ VirtualLoop::VirtualLoop() : world_(std::make_shared<World>()), timers_(0) {
   world_->loops.push_back(this);
 }
 
-VirtualLoop::VirtualLoop(VirtualLoop& beside) : world_(beside.world_), timers_(world_->now_ns) {
+VirtualLoop::VirtualLoop(VirtualLoop& beside)
+    : Loop(), world_(beside.world_), timers_(world_->now_ns) {
   world_->loops.push_back(this);
 }
 

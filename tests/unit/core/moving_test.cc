@@ -198,7 +198,9 @@ TEST_F(Moving, ATaskCancelledUnderWayEndsWhereItArrives) {
     s.cancel(kWhy);
     Outcome<void> how = co_await s.outcome();
     EXPECT_TRUE(how.is_cancelled());
-    if (how.is_cancelled()) EXPECT_EQ(&how.reason(), &kWhy);
+    if (how.is_cancelled()) {
+      EXPECT_EQ(&how.reason(), &kWhy);
+    }
   };
   run(a, root());
   EXPECT_EQ(died, &b);
@@ -364,7 +366,9 @@ TEST_F(Moving, AMovedBranchThatEndsCancelledUnaskedCancelsTheWaiter) {
     StartedTask<void> s = waits().start_in_current_scope();
     Outcome<void> how = co_await s.outcome();
     EXPECT_TRUE(how.is_cancelled());
-    if (how.is_cancelled()) EXPECT_EQ(&how.reason(), &kWhy);
+    if (how.is_cancelled()) {
+      EXPECT_EQ(&how.reason(), &kWhy);
+    }
     EXPECT_EQ(a.elapsed(), 0ns);
   };
   run(a, root());
@@ -629,7 +633,9 @@ TEST_F(Moving, ATaskThatEndsCancelledUnaskedThereCancelsItsWaiter) {
     StartedTask<void> s = waiter().start_in_current_scope();
     Outcome<void> how = co_await s.outcome();
     EXPECT_TRUE(how.is_cancelled());
-    if (how.is_cancelled()) EXPECT_EQ(&how.reason(), &kWhy);
+    if (how.is_cancelled()) {
+      EXPECT_EQ(&how.reason(), &kWhy);
+    }
     bool thrown = false;
     try {
       co_await noncancellable(on(b, there()));
@@ -952,7 +958,9 @@ TEST_F(MovingThreads, AThreadsEndCancelsItsGuestsAndWaitsForThem) {
   auto read = [&]() -> Task<void> {
     Outcome<void> how = co_await waiter.outcome();
     EXPECT_TRUE(how.is_cancelled());
-    if (how.is_cancelled()) EXPECT_EQ(&how.reason(), &reasons::loop_stopped);
+    if (how.is_cancelled()) {
+      EXPECT_EQ(&how.reason(), &reasons::loop_stopped);
+    }
   };
   run(a, read());
 }
