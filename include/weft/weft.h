@@ -12,6 +12,7 @@
 #include "weft/core/expected_nursery.h"
 #include "weft/core/forwarded_awaiter.h"
 #include "weft/core/make_awaitable.h"
+#include "weft/core/moving.h"
 #include "weft/core/nursery.h"
 #include "weft/core/ok.h"
 #include "weft/core/outcome.h"

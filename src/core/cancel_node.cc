@@ -18,12 +18,25 @@ bool HeapCancelNode::disarm() noexcept {
     return true;
   }
   add_ref();  // for the post under way
-  if (!detail::port_at(at).post(detail::PostEntry(leave_, detail::PostKind::runnable))) drop_ref();
+  post_leave(at);
   return true;
+}
+
+void HeapCancelNode::post_leave(detail::HomeIndex to) noexcept {
+  detail::PostEntry entry(leave_, detail::PostKind::runnable);
+  while (!detail::port_at(to & ~kUnderWay).post(entry)) {
+    // Closed: the scope has moved on meanwhile, or is gone, and the node has left it.
+    detail::HomeIndex now = home();
+    if (now == to) return drop_ref();
+    to = now;
+  }
 }
 
 void HeapCancelNode::leave_posted(Runnable& work) noexcept {
   HeapCancelNode& node = *static_cast<Leave&>(work).node;
+  // The scope's task may have moved, or be on its way here: then so is this.
+  detail::HomeIndex at = node.home();
+  if (at != Executor::current_or_null()->home()) return node.post_leave(at);
   node.withdraw();
   node.drop_ref();
 }

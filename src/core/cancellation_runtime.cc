@@ -8,6 +8,7 @@
 
 #include "enter.h"
 #include "error_book.h"
+#include "guest_book.h"
 #include "weft/base/log.h"
 #include "weft/core/adapter.h"
 #include "weft/core/cancel_node.h"
@@ -50,10 +51,12 @@ void CancellationRuntime::cancel(Strand& strand, const CancelReason& reason) noe
 void CancellationRuntime::send_kick(Strand& strand) noexcept {
   // The strand cannot go away: it closes as a husk and waits for this kick (W4).
   for (;;) {
-    HomeIndex home = strand.home.load(detail::acquire);
+    HomeIndex home = strand.home.load(detail::relaxed);  // only where to; kick() looks again
     PostEntry entry(strand.kick, PostKind::kick);
     if (Executor* executor = detail::this_thread().executor; executor && executor->home() == home) {
       executor->kicks_.push(entry);
+      if (executor->tells_) [[unlikely]]
+        executor->told_of_work();
       return;
     }
     // A closed port: the strand has moved on, and home says where to.
@@ -174,6 +177,7 @@ Strand& CancellationRuntime::start_leased_now(Frame& first, Scope& parent) {
                          {.with_handle = true});
   ++loop.strands_;
   send_link(strand, parent, nullptr);
+  list_if_guest(strand, loop);
   enter_at_once(strand);
   return strand;
 }
@@ -207,6 +211,8 @@ const CancelReason* CancellationRuntime::doom_of(const Scope& scope) noexcept {
 
 void CancellationRuntime::push_ready(Strand& strand, Executor& loop) noexcept {
   loop.ready_.push(PostEntry(strand.link, PostKind::ready));
+  if (loop.tells_) [[unlikely]]
+    loop.told_of_work();
 }
 
 void CancellationRuntime::wake(Strand& strand) noexcept {
@@ -283,6 +289,8 @@ void CancellationRuntime::leave(Strand& strand) {
     finish(strand, top.failed() ? OutcomeKind::error : OutcomeKind::value);
   } else if (top.phase_ == Phase::exit_now) {
     exit_frame(strand);
+  } else if (top.phase_ == Phase::move_now) {
+    depart(strand);
   } else {
     unwind(strand);
   }
@@ -415,6 +423,7 @@ void CancellationRuntime::end(Strand& strand) noexcept {
 void CancellationRuntime::end_shared(Strand& strand, Executor& loop) noexcept {
   Scope* parent = strand.parent_link.parent();
   bool parent_here = !parent || home_of(*parent) == loop.home();
+  loop.guests_->remove(strand);
   Word before = strand.state.close();
   // From here on a waiter elsewhere may read the outcome (L7: the frame is gone).
   JoinWaiter* waiter = strand.waiter.publish();
@@ -438,17 +447,19 @@ void CancellationRuntime::end_shared(Strand& strand, Executor& loop) noexcept {
   WEFT_DEBUG_ASSERT(!(waiter_takes && parent),
                     "only strands without a parent pass themselves to their waiter");
 
+  bool waiter_tells = waiter && waiter->tells_parent && !parent_here;
   if (waiter) {
     if (waiter->home == loop.home()) {
       waiter->run(*waiter);
     } else {
+      waiter->elsewhere = true;
       bool posted = detail::port_at(waiter->home).post(PostEntry(*waiter, PostKind::runnable));
       WEFT_ASSERT(posted, "a loop does not end while a strand of its waits");
     }
   }
   if (parent && parent_here) {
     release_child(strand, loop);
-  } else if (parent) {
+  } else if (parent && !waiter_tells) {
     bool posted = detail::port_at(home_of(*parent)).post(PostEntry(strand.link, PostKind::ended));
     WEFT_ASSERT(posted, "a loop does not end before the children of its scopes");
   }
@@ -510,7 +521,9 @@ void CancellationRuntime::scope_progress(Scope& scope, Executor& loop) noexcept 
 
 void CancellationRuntime::kick(Strand& strand) noexcept {
   Executor& loop = here();
-  if (strand.home.load(detail::relaxed) != loop.home()) {
+  // acquire: whoever sent the kick may have read an older stay here, and the strand be on its way
+  // back; then this is what brings its state. [pairs with depart()]
+  if (strand.home.load(detail::acquire) != loop.home()) {
     send_kick(strand);  // it has moved; so does its kick
     return;
   }
@@ -532,20 +545,10 @@ void CancellationRuntime::kick(Strand& strand) noexcept {
   }
   strand.kick.next = static_cast<std::uintptr_t>(loop.turn_ns());
 
-  Frame* frame = strand.top;
-  Frame& top = *frame;
-  bool ignored = word & CancellationState::IGNORED;
-  if (ignored) {
-    // The guard covers its own frame and those inside it.
-    while (!(frame->flags_ & Scope::kOwnsIgnore)) frame = frame->parent();
-    frame = frame->parent();
-  }
-  for (; frame; frame = frame->parent()) {
-    if (frame->topology_.empty()) continue;
-    fire_nodes(*frame);
-    cancel_children(*frame, strand.why());
-  }
-  if (ignored || top.phase_ != Phase::parked) return;
+  Frame& top = *strand.top;
+  if (top.phase_ == Phase::moving) return;  // it is not here yet; its arrival looks at the word
+  tell_frames(strand, outside_guard(strand, word));
+  if ((word & CancellationState::IGNORED) || top.phase_ != Phase::parked) return;
 
   top.phase_ = Phase::cancelling;
   const CancelReason* outer = std::exchange(detail::this_thread().kick_reason, &strand.why());
@@ -563,6 +566,22 @@ void CancellationRuntime::kick(Strand& strand) noexcept {
       break;
   }
   detail::this_thread().kick_reason = outer;
+}
+
+Frame* CancellationRuntime::outside_guard(Strand& strand, Word word) noexcept {
+  Frame* frame = strand.top;
+  if (!(word & CancellationState::IGNORED)) return frame;
+  // The guard covers its own frame and those inside it.
+  while (!(frame->flags_ & Scope::kOwnsIgnore)) frame = frame->parent();
+  return frame->parent();
+}
+
+void CancellationRuntime::tell_frames(Strand& strand, Frame* frame) noexcept {
+  for (; frame; frame = frame->parent()) {
+    if (frame->topology_.empty()) continue;
+    fire_nodes(*frame);
+    cancel_children(*frame, strand.why());
+  }
 }
 
 void CancellationRuntime::cancel_child(Strand& child, const CancelReason& reason,
@@ -654,11 +673,7 @@ void CancellationRuntime::leave_ignore(Frame& frame) noexcept {
   Strand& strand = frame.strand();
   if (!strand.state.clear_ignored()) return;
   // Outer frames too: the kick walked them, but what joined them since was not told.
-  for (Frame* walked = &frame; walked; walked = walked->parent()) {
-    if (walked->topology_.empty()) continue;
-    fire_nodes(*walked);
-    cancel_children(*walked, strand.why());
-  }
+  tell_frames(strand, &frame);
 }
 
 // --- Small things -------------------------------------------------------------------------------
@@ -705,6 +720,9 @@ const char* CancellationRuntime::phase_name(const Scope& scope) noexcept {
     case Phase::join_exit:
     case Phase::join_exit_ready:
       return "ended by ok(), waits for its children";
+    case Phase::moving:
+    case Phase::move_now:
+      return "moves to this loop";
     case Phase::done:
       return "ended";
   }

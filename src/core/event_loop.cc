@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "weft/core/event_loop.h"
 
+#include <utility>
+
 #include "weft/base/assert.h"
 
 namespace weft::inline v0::detail {
@@ -19,7 +21,8 @@ struct ForeignExecutor::TimerCall {
   TimerNode* timer;  // null: disarmed
 };
 
-ForeignExecutor::ForeignExecutor(EventLoopID id) : id_(id), outer_(t_innermost) {
+ForeignExecutor::ForeignExecutor(EventLoopID id, bool takes_posts)
+    : Loop(takes_posts), id_(id), outer_(t_innermost) {
   for (ForeignExecutor* running = outer_; running; running = running->outer_) {
     if (running->id_ == id) {
       throw_usage_error(
@@ -64,19 +67,36 @@ void ForeignExecutor::drive(RootWaiter& root) {
   WakeHook hook(*this);
   root_ = &root;
   drain();
-  if (!over()) run_loop();
+  while (!over()) {
+    run_loop();
+    if (!std::exchange(interrupted_, false)) break;
+    drain();
+  }
   if (over()) return;
-  // Someone else stopped the loop. The task is told, and must end with what can run now.
-  CancellationRuntime::cancel(*root.strand, reasons::loop_stopped);
+  // Someone else stopped the loop. The task and all guests are told, and must end with what can run
+  // now.
+  cancel_all();
   drain();
   if (!over()) abandon(root, "the event loop was stopped while tasks wait for it");
   throw_usage_error("the event loop was stopped before the task of run() had ended");
 }
 
-void ForeignExecutor::woken() noexcept {
+bool ForeignExecutor::drain_soon() {
   auto* context = new std::shared_ptr<Link>(link_);
-  if (call_soon(&drain_called, context)) return;
+  if (call_soon(&drain_called, context)) return true;
   delete context;
+  return false;
+}
+
+// A callback of the loop has started or cancelled something.
+void ForeignExecutor::work_came() noexcept {
+  if (drain_soon()) return;
+  interrupted_ = true;
+  stop_loop();
+}
+
+void ForeignExecutor::woken() noexcept {
+  if (drain_soon()) return;
   WEFT_ASSERT(is_current(),
               "resuming a task from another thread needs EventLoopTraits::post for its event loop");
   drain();
@@ -85,24 +105,24 @@ void ForeignExecutor::woken() noexcept {
 void ForeignExecutor::drain() {
   if (draining_) return;
   draining_ = true;
+  tell_of_work(false);
   for (;;) {
     bool more = turn();
     if (over()) break;
     if (more) {
       // Let the loop's own work come between, if it can call back.
-      auto* context = new std::shared_ptr<Link>(link_);
-      if (call_soon(&drain_called, context)) break;
-      delete context;
+      if (drain_soon()) break;
     } else if (port().inbox.try_sleep()) {
       break;
     }
   }
   draining_ = false;
-  if (over()) stop_loop();
+  if (over()) return stop_loop();
+  tell_of_work(true);
 }
 
 // L12: not before its last strand is gone, husks that wait for a kick under way included.
-bool ForeignExecutor::over() const noexcept { return root_->done && strand_count() == 0; }
+bool ForeignExecutor::over() noexcept { return root_->done && try_close(); }
 
 void ForeignExecutor::drain_called(void* context) {
   std::unique_ptr<std::shared_ptr<Link>> link(static_cast<std::shared_ptr<Link>*>(context));
@@ -131,6 +151,7 @@ void ForeignExecutor::timer_called(void* context) {
   if (!call->timer || !call->link->executor) return;
   TimerNode& timer = *call->timer;
   timer.prev = timer.next = nullptr;
+  call->link->executor->tell_of_work(false);  // what it makes ready is looked at right below
   timer.fire(timer);
   call->link->executor->drain();
 }

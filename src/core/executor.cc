@@ -6,6 +6,7 @@
 
 #include "enter.h"
 #include "error_book.h"
+#include "guest_book.h"
 #include "weft/base/assert.h"
 #include "weft/core/cancellation_runtime.h"
 #include "weft/core/frame_abi.h"
@@ -17,22 +18,30 @@ using detail::PostEntry;
 using detail::PostKind;
 using detail::Strand;
 
-Executor::Executor() {
+Executor::Executor(bool takes_posts)
+    : guests_(std::make_unique<detail::GuestBook>()), takes_posts_(takes_posts) {
   detail::frame_abi_self_test();
   home_ = detail::acquire_port(*this);
   port_ = &detail::port_at(home_);
 }
 
 Executor::~Executor() {
-  {
-    detail::DrivingScope driving(*this);
-    // What was taken is run: what the last turn had no budget for, and what came after it.
-    PostChain rest = port().inbox.close();
-    while (!ready_.empty()) run_entry(pop_ready());
-    while (!rest.empty()) run_entry(rest.pop());
-  }
+  port().arrivals.refuse();
+  close_inbox();
   WEFT_ASSERT(strands_ == 0, "L12: a loop ends after every task whose home it is");
   detail::release_port(home_);
+}
+
+void Executor::close_inbox() noexcept {
+  detail::DrivingScope driving(*this);
+  // What was taken is run: what the last turn had no budget for, and what came after it.
+  PostChain rest = port().inbox.close();
+  while (!ready_.empty()) run_entry(pop_ready());
+  while (!rest.empty()) run_entry(rest.pop());
+}
+
+void Executor::cancel_guests(const CancelReason& reason) noexcept {
+  guests_->for_each([&](Strand& guest) { CancellationRuntime::cancel(guest, reason); });
 }
 
 Executor* Executor::current_or_null() noexcept { return detail::this_thread().executor; }
@@ -141,6 +150,12 @@ void Executor::take_inbox() noexcept {
         break;
       case PostKind::ended:
         CancellationRuntime::child_ended_elsewhere(Strand::from_link(entry.node()));
+        break;
+      case PostKind::moved:
+        CancellationRuntime::arrive(Strand::from_link(entry.node()));
+        break;
+      case PostKind::moved_with_errors:
+        CancellationRuntime::arrive_with_errors(entry.node());
         break;
       case PostKind::ready:
       case PostKind::runnable:

@@ -51,6 +51,7 @@ HomeIndex acquire_port(Executor& owner) {
   port.executor = &owner;
   port.woken = false;
   port.inbox.reopen();
+  port.arrivals.accept();
   return index;
 }
 

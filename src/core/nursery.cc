@@ -21,6 +21,17 @@ void Nursery::open(detail::Continuation waiter) {
   waiter_ = waiter;
 }
 
+void Nursery::start_on(Executor& loop, Task<void> task) {
+  CancellationRuntime::require_home(*this, "Nursery::start_on()");
+  detail::Frame* first = task.release_for_await();
+  try {
+    CancellationRuntime::start_there(*first, loop, this, {}, "Nursery::start_on()");
+  } catch (...) {
+    first->handle().destroy();
+    throw;
+  }
+}
+
 Task<void> open_nursery(Nursery*& nursery, TaskStarted<void> started) {
   struct Reset {
     explicit Reset(Nursery*& pointer) noexcept : pointer(pointer) {}

@@ -70,8 +70,9 @@ std::string detail::type_name(const std::type_info& info) {
 
 void TaskTreeCollector::task(Strand& strand) {
   Executor* executor = Executor::current_or_null();
-  if (!executor || strand.home.load(detail::acquire) != executor->home()) {
-    line("task on another loop");
+  detail::HomeIndex home = strand.home.load(detail::acquire);
+  if (!executor || home != executor->home()) {
+    line("task on another loop, number " + std::to_string(home));
     return;
   }
   int outer = depth_;
@@ -140,7 +141,7 @@ Frame* frame_above(Strand& strand, const char*& how) {
   Scope* scope = strand.parent_link.parent();
   if (!scope) {
     how = "awaited, as a branch, by";
-    detail::JoinWaiter* waiter = strand.waiter.given();
+    detail::JoinWaiter* waiter = strand.waiter.peek();
     Strand* waiting = waiter ? detail::JoinAwaiterBase::waiting_by(*waiter) : nullptr;
     return waiting ? waiting->top : nullptr;
   }

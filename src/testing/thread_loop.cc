@@ -27,16 +27,27 @@ void ThreadLoop::arm_timer(detail::TimerNode& timer, std::int64_t deadline_ns) {
 }
 void ThreadLoop::disarm_timer(detail::TimerNode& timer) noexcept { timers_.disarm(timer); }
 
+// One turn; then a sleep, unless there is something to do or it is all over.
+template <class Over>
+void ThreadLoop::step(Over over) {
+  interleave(timers_.size() > 0);
+  bool more = turn();
+  if (timers_.size() > 0) timers_.fire_due(clock_ns(), kTurnBudget);
+  if (!more && !has_ready() && !over()) sleep();
+}
+
+ThreadLoop::~ThreadLoop() {
+  if (is_closed()) return;
+  stop();
+  detail::DrivingScope driving(*this);
+  while (!try_close()) step([&] { return has_no_strands(); });
+}
+
 void ThreadLoop::drive(detail::RootWaiter& root) {
-  const bool& done = root.done;
   detail::DrivingScope driving(*this);
   // L12: not before its last strand is gone, husks that wait for a kick under way included.
-  auto over = [&] { return done && strand_count() == 0; };
-  while (!over()) {
-    interleave(timers_.size() > 0);
-    bool more = turn();
-    if (timers_.size() > 0) timers_.fire_due(clock_ns(), kTurnBudget);
-    if (!more && !over() && !has_ready()) sleep();
+  while (!root.done || !try_close()) {
+    step([&] { return root.done && has_no_strands(); });
   }
 }
 
@@ -56,54 +67,46 @@ void ThreadLoop::sleep() {
 
 namespace {
 
-struct Opened {
-  ThreadLoop* loop = nullptr;
-  PromiseChildLease root;
+// With the root nursery ends the loop.
+class StopAtEnd {
+ public:
+  explicit StopAtEnd(Loop& loop) noexcept : loop_(loop) {}
+  StopAtEnd(const StopAtEnd&) = delete;
+  StopAtEnd& operator=(const StopAtEnd&) = delete;
+  ~StopAtEnd() { loop_.stop(); }
+
+ private:
+  Loop& loop_;
 };
 
 // Opens the root nursery, hands out the first lease and waits to be cancelled.
-Task<void> host(ThreadLoop& loop, std::optional<std::promise<Opened>>& opened) {
-  auto body = [&](Nursery& root) -> Task<NurseryEnd> {
-    opened->set_value(Opened{.loop = &loop, .root = root.lease()});
-    opened.reset();
+Task<void> host(ThreadLoop& loop, std::promise<PromiseChildLease>& lease) {
+  StopAtEnd stop(loop);
+  auto body = [&lease](Nursery& root) -> Task<NurseryEnd> {
+    lease.set_value(root.lease());
     co_return join;  // the lease keeps it open
   };
   co_await with_nursery(body);
 }
 
-// The thread's own: what goes wrong before the loop is open belongs to whoever waits for it.
-void drive_thread(std::optional<std::promise<Opened>> opened) {
-  try {
-    ThreadLoop loop;
-    run(loop, host(loop, opened));
-  } catch (const TaskCancelled&) {
-  } catch (...) {
-    if (opened) {
-      opened->set_exception(std::current_exception());
-    } else {
-      detail::report_unread_error(detail::CaughtError::current());
-    }
-  }
-}
-
 }  // namespace
 
 LoopThread::LoopThread() {
-  std::promise<Opened> promise;
-  std::future<Opened> future = promise.get_future();
-  thread_ = std::thread(&drive_thread, std::move(promise));
-  try {
-    Opened opened = future.get();
-    loop_ = opened.loop;
-    root_ = std::move(opened.root);
-  } catch (...) {
-    thread_.join();
-    throw;
-  }
+  std::promise<PromiseChildLease> opened;
+  std::future<PromiseChildLease> lease = opened.get_future();
+  thread_ = std::thread([this, &opened] {
+    try {
+      run(loop_, host(loop_, opened));
+    } catch (const TaskCancelled&) {
+    } catch (...) {
+      detail::report_unread_error(detail::CaughtError::current());
+    }
+  });
+  root_ = lease.get();
 }
 
 LoopThread::~LoopThread() {
-  root_.cancel(reasons::loop_stopped);
+  loop_.stop();
   root_.reset();
   thread_.join();
 }

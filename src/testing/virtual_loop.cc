@@ -13,11 +13,18 @@ VirtualLoop::VirtualLoop() : world_(std::make_shared<World>()), timers_(0) {
   world_->loops.push_back(this);
 }
 
-VirtualLoop::VirtualLoop(VirtualLoop& beside) : world_(beside.world_), timers_(world_->now_ns) {
+VirtualLoop::VirtualLoop(VirtualLoop& beside)
+    : Loop(), world_(beside.world_), timers_(world_->now_ns) {
   world_->loops.push_back(this);
 }
 
-VirtualLoop::~VirtualLoop() { std::erase(world_->loops, this); }
+VirtualLoop::~VirtualLoop() {
+  if (!has_no_strands()) {
+    stop();
+    run_until([&] { return has_no_strands(); });
+  }
+  std::erase(world_->loops, this);
+}
 
 std::chrono::nanoseconds VirtualLoop::elapsed() const noexcept {
   return std::chrono::nanoseconds(world_->now_ns);
@@ -64,10 +71,9 @@ void VirtualLoop::run_ready() {
   }
 }
 
-bool VirtualLoop::run_until(const bool& done) {
+template <class Over>
+bool VirtualLoop::run_until(Over over) {
   World& world = *world_;
-  // L12: not before its last strand is gone, husks that wait for a kick under way included.
-  auto over = [&] { return done && strand_count() == 0; };
   while (!over()) {
     if (!step_all(world) && !over() && !advance(world)) return false;
   }
@@ -75,11 +81,13 @@ bool VirtualLoop::run_until(const bool& done) {
 }
 
 void VirtualLoop::drive(detail::RootWaiter& root) {
-  if (run_until(root.done)) return;
+  // L12: not before its last strand is gone, husks that wait for a kick under way included.
+  auto over = [&] { return root.done && has_no_strands(); };
+  if (run_until(over)) return;
   TaskTreeCollector tree;
   tree.task(*root.strand);
-  CancellationRuntime::cancel(*root.strand, reasons::loop_stopped);
-  if (!run_until(root.done)) {
+  cancel_all();
+  if (!run_until(over)) {
     detail::abandon(root, "nothing can run, nothing is due, and cancelling does not help");
   }
   throw Stuck("nothing can run and nothing is due, but the task has not ended:\n" + tree.take());

@@ -56,7 +56,9 @@ class CancelNode {
 
   // Home loop. Takes the node out of its scope, if it is in one: nothing will be called.
   void withdraw() noexcept;
-  // Returns: the home of the scope that the node is or was published in; 0: none.
+  // Returns: the home of the scope that the node is or was published in, with kUnderWay while the
+  // scope's task moves there; 0: none.
+  static constexpr detail::HomeIndex kUnderWay = 1u << 31;
   [[nodiscard]] detail::HomeIndex home() const noexcept { return home_.load(detail::seq_cst); }
 
  private:
@@ -99,6 +101,8 @@ class HeapCancelNode : public CancelNode {
     explicit Leave(HeapCancelNode& of) noexcept : Runnable(&leave_posted), node(&of) {}
     HeapCancelNode* node;
   };
+  // Sends the node after its scope, which owes it a reference.
+  void post_leave(detail::HomeIndex to) noexcept;
   static void leave_posted(Runnable& work) noexcept;
 
   detail::Atomic<bool> armed_{true};

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <exception>
 
+#include "weft/core/adapter.h"
 #include "weft/core/executor.h"
 #include "weft/core/frame.h"
 #include "weft/core/scope.h"
@@ -24,6 +25,28 @@ struct JoinWaiter : Runnable {
   HomeIndex home = 0;
   bool takes_strand = false;  // the strand's own reference passes to the waiter
   bool is_awaiter = false;    // a JoinAwaiterBase
+  // The strand's parent lives where the waiter does. If the strand ends elsewhere, only the waiter
+  // is posted, with `elsewhere` set, and it calls child_ended_elsewhere() when it has looked.
+  bool tells_parent = false;
+  bool elsewhere = false;
+};
+
+// What resume_on() leaves in the strand for the loop that sends it: where to. The adapter's
+// questions are for parked strands, and this one is not.
+class MoveOrder : public Adapter {
+ public:
+  [[nodiscard]] HomeIndex target() const noexcept { return target_; }
+
+ protected:
+  explicit MoveOrder(HomeIndex target) noexcept : target_(target) {}
+  ~MoveOrder() = default;
+
+ private:
+  Answer cancel() noexcept override { return Answer::later; }
+  bool must_resume() noexcept override { return true; }
+  void introspect(TaskTreeCollector&) noexcept override {}
+
+  HomeIndex target_;
 };
 
 }  // namespace detail
@@ -58,6 +81,18 @@ struct CancellationRuntime {
   static detail::Strand& start_leased(detail::Frame& first, Scope& parent, bool with_handle);
   // The same with a handle, on this loop and at once; the scope's loop hears of it.
   static detail::Strand& start_leased_now(detail::Frame& first, Scope& parent);
+
+  // --- Moving (src/core/moving.cc) --------------------------------------------------------------
+
+  // As start_here(), on another loop; `parent` is a scope of this one, or null. Throws LoopStopped,
+  // or UsageError where tasks cannot go, and then nothing was done; `what` is who asks.
+  static detail::Strand& start_there(detail::Frame& first, Executor& target, Scope* parent,
+                                     const Start& how, const char* what);
+  // Has the loop send the frame's strand away when its stack is left. Throws as above, and
+  // UsageError while a frame of the strand has children or leases.
+  static void order_move(detail::Frame& frame, Executor& target, detail::MoveOrder& order);
+  static void arrive(detail::Strand& strand) noexcept;
+  static void arrive_with_errors(detail::PostNode& node) noexcept;
 
   // --- The home loop ----------------------------------------------------------------------------
 
@@ -135,6 +170,13 @@ struct CancellationRuntime {
                            Executor& here) noexcept;
   static bool is_parked_leaf(const detail::Strand& strand) noexcept;
   static void push_ready(detail::Strand& strand, Executor& here) noexcept;
+  // Tells hooks and children of the frames from `frame` outwards.
+  static void tell_frames(detail::Strand& strand, detail::Frame* frame) noexcept;
+  // The outermost frame that a kick tells: those inside an ignore guard are spared.
+  static detail::Frame* outside_guard(detail::Strand& strand, Word word) noexcept;
+  static void announce(Executor& target, const char* what);
+  static void depart(detail::Strand& strand) noexcept;
+  static void list_if_guest(detail::Strand& strand, Executor& here) noexcept;
   static inline void resume(detail::Strand& strand, detail::Frame& top);
   static void enter_at_once(detail::Strand& strand);
   static void enter_unusual(detail::Strand& strand);

@@ -22,7 +22,8 @@
 //       theirs.
 //   W6  whoever sees CANCELLED through a member that says so sees the reason.
 //   W7  SHARED is set before anyone can reach the word from another thread without a reference: who
-//       holds a lease of a scope of the strand, and a parent that lives on another loop.
+//       holds a lease of a scope of the strand, and a parent or waiter that lives on another loop,
+//       or that the strand moves away from.
 #include <cstdint>
 
 #include "weft/atomic/atomic.h"

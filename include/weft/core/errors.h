@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-// Errors that travel: the ones beside the first, and the one that says "cancelled" where nothing
-// else can.
+// Errors that travel: the ones beside the first, the one that says "cancelled" where nothing else
+// can, and the one that says that a loop takes no more tasks.
 #include <cstddef>
 #include <exception>
+#include <stdexcept>
 #include <vector>
 
 #include "weft/core/cancel_reason.h"
@@ -20,6 +21,13 @@ class TaskCancelled : public std::exception {
 
  private:
   const CancelReason* reason_;
+};
+
+// A task was to be started on, or moved to, a loop that takes no more: it was stopped, or nobody
+// runs it any more. Nothing was started or moved.
+class LoopStopped : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
 };
 
 // How many errors are kept beside the first; the rest are only counted.

@@ -15,9 +15,22 @@
 //     };
 //     int main(int argc, char** argv) { QApplication app(argc, argv); return run(app, async_main()); }
 //
-// The first four suffice: then tasks run inside the callback of that loop which resumed them, on its
-// stack, before the resume returns, and what needs more fails with a message: resuming from another
-// thread wants post, sleeping wants call_at. An outstanding call_at may outlive the run(); it then does nothing.
+// With post, whatever a callback of that loop makes ready runs in a callback of its own, soon after.
+//
+// The first four suffice. weft then never learns when a callback ends, so:
+//
+//   - A callback that resumes a task (a coroutine handle that weft gave out, or a callback of
+//     until_callback()) has it run there and then: on the callback's stack, before the resume
+//     returns, with all that becomes ready by it. The callback should have nothing left to do.
+//   - If that happens inside of a task, in a nested event loop for instance, the resume only makes
+//     ready. The outermost resume runs it later: tasks do not run inside tasks (L2).
+//   - A callback that starts or cancels tasks, without resuming one, has weft stop() the loop, and
+//     run() it again when the outermost callback has ended; in between, the work is done.
+//   - What needs more fails with a message: other threads, or other loops, cannot resume or cancel
+//     a task of that loop, nor can tasks come from there or go there (core/moving.h); that wants
+//     post. Sleeping wants call_at.
+//
+// An outstanding call_at may outlive the run(); it then does nothing.
 //
 // is_running() and event_loop_id() serve to refuse a run() inside a run() of the same loop. A run()
 // of another loop inside is allowed: it blocks the outer one.
@@ -78,7 +91,7 @@ class ForeignExecutor : public Loop {
  protected:
   using Callback = void (*)(void*);
 
-  explicit ForeignExecutor(EventLoopID id);
+  ForeignExecutor(EventLoopID id, bool takes_posts);
   ~ForeignExecutor() override;
 
   virtual void run_loop() = 0;
@@ -95,9 +108,12 @@ class ForeignExecutor : public Loop {
 
   // Something was posted while the loop had nothing to do.
   void woken() noexcept;
+  void work_came() noexcept override;
+  // Returns: false if the loop cannot be asked.
+  bool drain_soon();
   // Runs what can run now.
   void drain();
-  [[nodiscard]] bool over() const noexcept;
+  [[nodiscard]] bool over() noexcept;
   static void drain_called(void* context);
   static void timer_called(void* context);
 
@@ -106,6 +122,7 @@ class ForeignExecutor : public Loop {
   std::shared_ptr<Link> link_;
   RootWaiter* root_ = nullptr;
   bool draining_ = false;
+  bool interrupted_ = false;  // the loop was stopped to come back here, and runs again
 };
 
 template <class L>
@@ -113,7 +130,8 @@ class ForeignExecutorOf final : public ForeignExecutor {
   using Traits = EventLoopTraits<L>;
 
  public:
-  explicit ForeignExecutorOf(L& loop) : ForeignExecutor(Traits::event_loop_id(loop)), loop_(loop) {}
+  explicit ForeignExecutorOf(L& loop)
+      : ForeignExecutor(Traits::event_loop_id(loop), HasPost<L>), loop_(loop) {}
 
  private:
   void run_loop() override { Traits::run(loop_); }

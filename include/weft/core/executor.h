@@ -8,8 +8,12 @@
 // ring, with kicks going first whenever there are some (so every await_cancel of one cancel runs
 // before any task does).
 //
-// Threads        post() and home(): any thread. Everything else: the thread that drives the loop.
-// Allocation     none.
+// Strands come from other loops, too (core/moving.h), and end there or go on. Those that belong to
+// the tree of another loop are this loop's guests; it keeps a list of them, so that it can end.
+//
+// Threads        post(), home() and takes_posts(): any thread. Everything else: the thread that
+//                drives the loop.
+// Allocation     none; a table of guests grows with their number, by doubling.
 //
 // Writing a loop: derive, say what time it is, arm timers (or leave them refused), and have `wake`
 // called when another thread sent something. See testing/virtual_loop.h and testing/thread_loop.h.
@@ -27,7 +31,8 @@ namespace weft::inline v0 {
 
 namespace detail {
 class ErrorBook;
-}
+class GuestBook;
+}  // namespace detail
 
 // Work for a loop: intrusive, no allocation. Stays alive until run was called.
 struct Runnable : detail::PostNode {
@@ -40,7 +45,9 @@ class Executor {
   static constexpr std::size_t kTurnBudget =
       1024;  // ready entries per turn, so that I/O and timers get theirs
 
-  Executor();
+  // takes_posts: other threads can wake it. Without that, no strand comes from another loop or goes
+  // to one.
+  explicit Executor(bool takes_posts = true);
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
   virtual ~Executor();
@@ -50,8 +57,10 @@ class Executor {
   // The same, or UsageError with `what` ("sleep_for()") and the way out.
   [[nodiscard]] static Executor& current(const char* what);
 
-  // Any thread. Returns: false if the loop has ended; then the runnable was not taken.
+  // Any thread. Returns: false if the loop is closed, because it has ended or its run() has; then
+  // the runnable was not taken.
   bool post(Runnable& work) noexcept;
+  [[nodiscard]] bool takes_posts() const noexcept { return takes_posts_; }
 
   [[nodiscard]] detail::HomeIndex home() const noexcept { return home_; }
   [[nodiscard]] bool is_current() const noexcept { return current_or_null() == this; }
@@ -85,6 +94,10 @@ class Executor {
 
   // Strands whose home is this loop, husks included. The loop may end when there are none.
   [[nodiscard]] std::size_t strand_count() const noexcept { return strands_; }
+  // None here, and none under way to here.
+  [[nodiscard]] bool has_no_strands() const noexcept {
+    return strands_ == 0 && port_->arrivals.none();
+  }
 
   // Ready entries run since the loop was made.
   [[nodiscard]] std::uint64_t entries_run() const noexcept { return entries_run_; }
@@ -106,9 +119,25 @@ class Executor {
   // until its budget is used up.
   void interleave(bool wanted) noexcept { interleave_ = wanted; }
 
+  // Cancels every strand that belongs to a tree of another loop.
+  void cancel_guests(const CancelReason& reason) noexcept;
+  // From now on posts return false. What was sent before is run; kicks that are not for this loop
+  // any more go on to where they are.
+  void close_inbox() noexcept;
+
+  // For loops whose turns are called by someone else: from tell_of_work(true) to the next turn,
+  // work_came() is called once if something is made ready on this thread, outside of any turn: a
+  // callback has started or cancelled a task. It must not run anything on the spot (L2).
+  void tell_of_work(bool yes) noexcept { tells_ = yes; }
+  virtual void work_came() noexcept {}
+
  private:
   friend struct CancellationRuntime;
 
+  void told_of_work() noexcept {
+    tells_ = false;
+    work_came();
+  }
   void take_inbox() noexcept;
   void run_kicks() noexcept;
   void run_entry(detail::PostEntry entry) noexcept;
@@ -121,6 +150,7 @@ class Executor {
 
   detail::PostChain ready_;
   detail::PostChain kicks_;
+  bool tells_ = false;  // tell_of_work()
   std::size_t strands_ = 0;
   std::uint64_t entries_run_ = 0;
   static constexpr std::int64_t kNotAsked = INT64_MIN;
@@ -130,6 +160,8 @@ class Executor {
   detail::HomeIndex home_ = 0;
   detail::LoopPort* port_ = nullptr;           // its home's
   std::unique_ptr<detail::ErrorBook> errors_;  // of scopes of this loop whose children failed
+  std::unique_ptr<detail::GuestBook> guests_;
+  const bool takes_posts_;
 };
 
 namespace detail {

@@ -16,6 +16,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "weft/core/moving.h"
 #include "weft/core/nursery.h"
 
 namespace weft::inline v0 {
@@ -48,8 +49,18 @@ class ExpectedNursery {
 
  private:
   static Task<void> watch(ExpectedNursery& self, Task<std::expected<void, E>> task) {
+    Executor& home = Executor::current("ExpectedNursery::start()");
     std::expected<void, E> result = co_await std::move(task);
-    if (!result) self.fail(std::move(result.error()));
+    if (result) co_return;
+    if (home.is_current()) {
+      self.fail(std::move(result.error()));
+    } else {  // the child has moved, and the nursery has not
+      co_await on(home, report(self, std::move(result.error())));
+    }
+  }
+  static Task<void> report(ExpectedNursery& self, E error) {
+    self.fail(std::move(error));
+    co_return;
   }
 
   Nursery* nursery_ = nullptr;

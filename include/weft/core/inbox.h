@@ -26,11 +26,13 @@ namespace weft::inline v0::detail {
 
 // What an entry is. The node is a member of the object that it stands for.
 enum class PostKind : std::uintptr_t {
-  runnable = 0,  // Runnable: call it
-  kick = 1,      // Strand::kick: look at what it awaits
-  link = 2,      // ParentLink: a child of a scope of this loop, started elsewhere
-  ended = 3,     // Strand::link: such a child has ended
-  ready = 4,     // Strand::link: enter it
+  runnable = 0,           // Runnable: call it
+  kick = 1,               // Strand::kick: look at what it awaits
+  link = 2,               // ParentLink: a child of a scope of this loop, started elsewhere
+  ended = 3,              // Strand::link: such a child has ended
+  ready = 4,              // Strand::link: enter it
+  moved = 5,              // Strand::link: its home is this loop from now on
+  moved_with_errors = 6,  // MovedErrors: the same, with errors of its children that have ended
 };
 
 struct PostNode {
@@ -140,7 +142,8 @@ class Inbox {
 
   // The loop. Returns: everything sent so far, oldest first. Ends a sleep.
   PostChain take_all() noexcept {
-    if (empty()) return {};
+    std::uintptr_t head = head_.load(relaxed);
+    if (head == kEmpty || head == kClosed) return {};
     return in_order(head_.exchange(kEmpty, acquire));  // T
   }
 

@@ -14,6 +14,7 @@
 #include <condition_variable>
 #include <mutex>
 
+#include "weft/core/arrival_count.h"
 #include "weft/core/inbox.h"
 #include "weft/core/strand.h"
 
@@ -27,6 +28,7 @@ inline constexpr HomeIndex kLoopsMax = 1024;  // loops that exist at one time in
 
 struct LoopPort {
   Inbox inbox;
+  ArrivalCount arrivals;
   Executor* executor = nullptr;  // read by its own thread only, or under mutex
 
   std::mutex mutex;  // guards what follows

@@ -75,6 +75,17 @@ class Nursery : public Scope {
         std::forward<Fn>(fn), std::forward<Args>(args)...));
   }
 
+  // The same, on another loop. The child is this nursery's like any other: joined, cancelled, and
+  // its error ends the rest; but it lives there. LoopStopped, and nothing is started, if that loop
+  // takes no more tasks; see core/moving.h.
+  void start_on(Executor& loop, Task<void> task);
+  template <class Fn, class... Args>
+    requires detail::ReturnsAwaitable<std::decay_t<Fn>&, std::decay_t<Args>...>
+  void start_on(Executor& loop, Fn&& fn, Args&&... args) {
+    start_on(loop, detail::run_callable<std::decay_t<Fn>, std::decay_t<Args>...>(
+                       std::forward<Fn>(fn), std::forward<Args>(args)...));
+  }
+
   // A child that says when it is ready: its last parameter is a TaskStarted<T>. Await the result: it
   // is what the child reported. Until then the child belongs to the awaiting task, and is cancelled
   // with it; from then on it belongs to the nursery. If it ends without a report, its error is
@@ -154,13 +165,17 @@ class NurseryAwaiter final : private Nursery {
  private:
   // Hears what the body returned.
   struct BodyEnd : JoinWaiter {
-    explicit BodyEnd(NurseryAwaiter& of) noexcept : JoinWaiter(&on_done), nursery(&of) {}
+    explicit BodyEnd(NurseryAwaiter& of) noexcept : JoinWaiter(&on_done), nursery(&of) {
+      tells_parent = true;
+    }
     static void on_done(Runnable& work) noexcept {
       auto& self = static_cast<BodyEnd&>(work);
-      if (self.strand->ended().kind != OutcomeKind::value) return;
-      if (TaskBlock<NurseryEnd>::value_of(*self.strand) == NurseryEnd::cancel) {
+      Strand& body = *self.strand;
+      if (body.ended().kind == OutcomeKind::value &&
+          TaskBlock<NurseryEnd>::value_of(body) == NurseryEnd::cancel) {
         CancellationRuntime::cancel(self.nursery->strand(), reasons::body_cancelled);
       }
+      if (self.elsewhere) CancellationRuntime::child_ended_elsewhere(body);
     }
     NurseryAwaiter* nursery;
     Strand* strand = nullptr;
@@ -231,6 +246,7 @@ class StartAwaiterBase : private Nursery {
   template <class... Value>
   void report(Value&&... value) {
     if (reported_) throw_usage_error("a TaskStarted is called once");
+    CancellationRuntime::require_home(target_, "a TaskStarted");
     reported_.emplace(std::forward<Value>(value)...);
     CancellationRuntime::move_child(*child_, target_);
   }

@@ -6,10 +6,15 @@
 // The loop is one of weft's (it derives from Loop), or any other with EventLoopTraits: see
 // core/event_loop.h.
 //
-// Threads        the thread that calls run() drives the loop until run() returns.
+// A loop may have guests: tasks of other loops' trees that were sent there (core/moving.h). run()
+// returns when its own task and all guests are gone; stop() asks them to go.
+//
+// Threads        the thread that calls run() drives the loop until run() returns. stop(): any
+//                thread.
 // Errors         the awaitable's own; TaskCancelled if it ended cancelled; UsageError for a run()
 //                inside a run() of the same loop. A run() of another loop inside is allowed: it
 //                blocks the outer one.
+#include <cstdint>
 #include <type_traits>
 #include <utility>
 
@@ -45,24 +50,66 @@ struct RootWaiter : JoinWaiter {
 // A loop of weft's kind: an Executor that knows how to wait.
 class Loop : public Executor {
  public:
-  // Runs turns, on this thread, until root.done. If that can never be, cancels the root, runs until
-  // it has ended, and throws what explains it.
+  // Runs turns, on this thread, until root.done and the loop has no strands. If that can never be,
+  // cancels the root and all guests, runs until they have ended, and throws what explains it.
   virtual void drive(detail::RootWaiter& root) = 0;
 
   [[nodiscard]] bool is_running() const noexcept { return running_; }
 
+  // Any thread. Cancels, with reasons::loop_stopped, the task of run() and all guests, those under
+  // way included; from now on the loop takes no others (LoopStopped). run() returns when they are
+  // gone, and the loop is closed until the next run(). Before a run(), or between two: the next one
+  // is stopped from its start.
+  void stop() noexcept;
+
+ protected:
+  explicit Loop(bool takes_posts = true) : Executor(takes_posts), stop_request_(*this) {}
+  ~Loop() override = default;
+
+  // Ends a run(), if no strand is left: closes the loop, so that what comes too late is told so.
+  // Returns: false if there are strands here or under way.
+  [[nodiscard]] bool try_close() noexcept;
+  [[nodiscard]] bool is_closed() const noexcept { return closed_; }
+  // What stop() has the loop do. Home loop.
+  void cancel_all() noexcept;
+
  private:
   friend class RunGuard;
+
+  // Where the request to stop is. `kept`: it came while the loop was closed, and waits for a run().
+  enum Stop : std::uint8_t { none, posted, kept };
+  struct StopRequest : Runnable {
+    explicit StopRequest(Loop& of) noexcept : Runnable(&arrived), loop(&of) {}
+    static void arrived(Runnable& work) noexcept;
+    Loop* loop;
+  };
+
+  void open() noexcept;
+
+  StopRequest stop_request_;
+  detail::Atomic<std::uint8_t> stop_{none};
+  detail::RootWaiter* root_ = nullptr;
   bool running_ = false;
+  bool closed_ = false;
 };
 
 // Refuses a second run() of one loop inside the first.
 class RunGuard {
  public:
   explicit RunGuard(Loop& loop);
-  ~RunGuard() { loop_.running_ = false; }
+  ~RunGuard() {
+    loop_.running_ = false;
+    loop_.root_ = nullptr;
+  }
   RunGuard(const RunGuard&) = delete;
   RunGuard& operator=(const RunGuard&) = delete;
+
+  // Why the task of this run() is cancelled from its start, or null.
+  [[nodiscard]] const CancelReason* doom() const noexcept;
+  void drive(detail::RootWaiter& root) {
+    loop_.root_ = &root;
+    loop_.drive(root);
+  }
 
  private:
   Loop& loop_;
@@ -82,9 +129,9 @@ T run(Loop& loop, Task<T> task) {
   RunGuard guard(loop);
   detail::DrivingScope driving(loop);
   detail::RootWaiter root(loop);
-  root.strand =
-      &CancellationRuntime::start_here(*task.release_for_await(), nullptr, {.waiter = &root});
-  loop.drive(root);
+  root.strand = &CancellationRuntime::start_here(*task.release_for_await(), nullptr,
+                                                 {.waiter = &root, .cancelled = guard.doom()});
+  guard.drive(root);
   return detail::take_value<T>(*root.strand);
 }
 

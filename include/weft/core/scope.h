@@ -81,10 +81,12 @@ class Scope {
     exit,  // ok() met an error: this frame ends here, its result is in place; in the ready ring
     join_exit,  // the same, waiting for children or leases
     join_exit_ready,
+    moving,  // resume_on(): under way to its new home
     // From here on: what the loop has to do as soon as the stack is left.
     done,        // at its end, everything joined
     unwind_now,  // cancelled: as unwind, without the ready ring
     exit_now,    // as exit, without the ready ring
+    move_now,    // resume_on(): the strand is to be sent to another loop
   };
 
   static constexpr std::uint8_t kIsNursery = 1;

@@ -16,16 +16,19 @@
 //     or a lease                  link: the one who drops the last lease of a scope that waits
 //   parent's home loop            parent_link, between the child's link and its unlink; but for
 //                                 `scope`, which both homes read and nobody writes meanwhile
-//   home loop                     everything else
+//   home loop                     everything else; between a store of `home` and the arrival there,
+//                                 the new one, and it may only look
 //
 // Invariants
 //   T1  top is the innermost frame; following parent() leads to the first frame.
-//   T2  wait is valid exactly while top's phase is parked or cancelling; otherwise those bytes are
-//       `link`.
+//   T2  wait is valid exactly while top's phase is parked, cancelling or move_now; otherwise those
+//       bytes are `link`.
 //   T3  link is in at most one chain at a time (L6: exactly one resume).
 //   T4  after the end, `Ended` lies where the frame lay.
 //   T5  where is the co_await that the innermost frame began last; when the first frame has failed,
 //       and so awaits no more, its error lies there.
+//   T6  home changes on the home loop only, by resume_on(), and that loop touches the strand no
+//       more then, but for the post that carries it.
 #include <cstddef>
 #include <cstdint>
 #include <exception>

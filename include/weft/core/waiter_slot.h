@@ -50,8 +50,8 @@ class WaiterSlot {
     slot_.store(reinterpret_cast<std::uintptr_t>(waiter), relaxed);
   }
   [[nodiscard]] bool attached() const noexcept { return slot_.load(relaxed) != kEmpty; }
-  // Requires: the waiter was given by reset(), and publish() has not been called.
-  [[nodiscard]] Waiter* given() const noexcept {
+  // Requires: the slot was last written by reset(), or by this thread.
+  [[nodiscard]] Waiter* peek() const noexcept {
     return reinterpret_cast<Waiter*>(slot_.load(relaxed));
   }
 

@@ -12,6 +12,8 @@
 // Several loops share one thread and one clock: VirtualLoop other(loop). Running any of them drives
 // them all, so tests of tasks on different loops need no threads.
 //
+// A loop that is destroyed cancels the guests that it has, and runs them to their end.
+//
 // shuffle(seed) picks among the ready tasks in another order, the same for the same seed; tests
 // that state an order leave it off.
 //
@@ -66,7 +68,8 @@ class VirtualLoop final : public Loop {
   };
 
   // Returns: false if nothing can run and nothing is due.
-  bool run_until(const bool& done);
+  template <class Over>
+  bool run_until(Over over);
   static bool step_all(World& world);
   static bool advance(World& world);
 

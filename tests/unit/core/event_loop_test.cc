@@ -4,6 +4,7 @@
 #include <atomic>
 #include <deque>
 #include <functional>
+#include <future>
 #include <map>
 #include <mutex>
 #include <stdexcept>
@@ -48,6 +49,11 @@ struct FullLoop : ToyLoop {
   std::deque<std::function<void()>> posted;
   std::multimap<std::chrono::steady_clock::time_point, std::function<void()>> timers;
 
+  // What weft asked for and did not get: it does nothing any more, but it must come.
+  ~FullLoop() {
+    for (auto& fn : queue) fn();
+    for (auto& fn : posted) fn();
+  }
   void post(std::function<void()> fn) {
     std::lock_guard lock(mutex);
     posted.push_back(std::move(fn));
@@ -203,6 +209,175 @@ TEST(EventLoop, ACancelThatRacesTheEndIsWaitedFor) {
   }
   over = true;
   canceller.join();
+}
+
+// What a callback of the loop makes ready without resuming anything: a start, a cancel.
+template <class L>
+void work_from_callbacks() {
+  L loop;
+  Events events;
+  Nursery* open = nullptr;
+  StartedTask<void> victim;
+  auto child = [&]() -> Task<void> {
+    co_await yield();
+    events.push_back("child");
+    open->cancel();
+  };
+  auto body = [&](Nursery& n) -> Task<NurseryEnd> {
+    open = &n;
+    co_await suspend_forever();
+    co_return join;
+  };
+  auto main = [&]() -> Task<void> {
+    victim = parked_with(events, "victim").start_in_current_scope();
+    co_await with_nursery(body);
+  };
+  auto call = [&](const std::function<void()>& fn) {
+    if constexpr (std::is_same_v<L, FullLoop>) {
+      loop.post(fn);
+    } else {
+      loop.queue.push_back(fn);
+    }
+  };
+  std::function<void()> start = [&] {
+    open->start(child);
+    events.push_back("callback ends");
+  };
+  std::function<void()> stop = [&] {
+    if (!open) return call(stop);  // it has not come that far
+    victim.cancel();
+    call(start);
+  };
+  call(stop);
+  run(loop, main());
+  EXPECT_EQ(events, (Events{"~victim", "callback ends", "child"}));
+}
+TEST(EventLoop, ACallbackMayStartAndCancelTasks) { work_from_callbacks<FullLoop>(); }
+TEST(EventLoop, ACallbackMayStartAndCancelTasksWithFourFunctions) {
+  work_from_callbacks<ToyLoop>();
+}
+
+// L2: a task that resumes another, directly or in a callback that it causes, goes on first.
+TEST(EventLoop, WithFourFunctionsTasksDoNotRunInsideTasks) {
+  ToyLoop loop;
+  Gate gate, inner, last;
+  Events events;
+  auto waits = [&](Gate& at, std::string name) -> Task<void> {
+    co_await at;
+    events.push_back(name);
+  };
+  auto fires = [&]() -> Task<void> {
+    co_await gate;
+    events.push_back("fires");
+    loop.queue.front()();  // a callback inside of a task: what a nested event loop does
+    loop.queue.pop_front();
+    events.push_back("fired");
+  };
+  loop.queue.push_back([&] {
+    gate.fire();
+    events.push_back("outer callback ends");
+  });
+  loop.queue.push_back([&] {
+    inner.fire();
+    events.push_back("inner callback ends");
+  });
+  loop.queue.push_back([&] { last.fire(); });
+  auto main = [&]() -> Task<void> {
+    co_await all_of(fires(), waits(inner, "inner"), waits(last, "last"));
+  };
+  run(loop, main());
+  // The outermost callback's resume runs all that it leads to, before it returns.
+  EXPECT_EQ(events, (Events{"fires", "inner callback ends", "fired", "inner", "outer callback ends",
+                            "last"}));
+}
+
+TEST(EventLoop, WithFourFunctionsNoTaskComesOrGoes) {
+  ToyLoop loop;
+  weft::testing::LoopThread other;
+  auto main = [&]() -> Task<int> {
+    Executor& here = Executor::current("the test");
+    int refused = 0;
+    auto count = [&](const UsageError& error) {
+      refused += std::string(error.what()).find("EventLoopTraits::post") != std::string::npos;
+    };
+    try {
+      co_await on(other.executor(), returns(1));
+    } catch (const UsageError& error) {
+      count(error);
+    }
+    try {
+      co_await resume_on(other.executor());
+    } catch (const UsageError& error) {
+      count(error);
+    }
+    auto body = [&](Nursery& n) -> Task<NurseryEnd> {
+      try {
+        n.start_on(other.executor(), parked());
+      } catch (const UsageError& error) {
+        count(error);
+      }
+      co_return join;
+    };
+    co_await with_nursery(body);
+    EXPECT_EQ(co_await on(here, returns(1)), 1) << "on itself it works";
+    std::promise<bool> refused_there;
+    auto comes = [&](Executor& to) -> Task<void> {
+      try {
+        co_await on(to, returns(1));
+        refused_there.set_value(false);
+      } catch (const UsageError&) {
+        refused_there.set_value(true);
+      }
+    };
+    other.lease().start(comes(here));
+    refused += refused_there.get_future().get();
+    co_return refused;
+  };
+  EXPECT_EQ(run(loop, main()), 4);
+}
+
+TEST(EventLoop, WithPostTasksComeAndGo) {
+  FullLoop loop;
+  weft::testing::LoopThread other;
+  auto main = [&]() -> Task<int> {
+    Executor& here = Executor::current("the test");
+    auto back = [&]() -> Task<int> {
+      co_await resume_on(here);
+      EXPECT_TRUE(here.is_current());
+      co_return 2;
+    };
+    int value = co_await on(other.executor(), back());
+    co_await resume_on(other.executor());
+    EXPECT_FALSE(here.is_current());
+    co_return value * 10 + co_await on(here, returns(3));
+  };
+  EXPECT_EQ(run(loop, main()), 23);
+}
+
+TEST(EventLoop, ALoopStoppedBySomeoneElseEndsItsGuests) {
+  FullLoop loop;
+  weft::testing::LoopThread other;
+  StartedTask<void> waiter;
+  std::atomic<bool> there = false;
+  auto guest = [&]() -> Task<void> {
+    there = true;
+    co_await suspend_forever();
+  };
+  auto main = [&]() -> Task<void> {
+    Executor& here = Executor::current("the test");
+    auto sends = [&](Executor& to) -> Task<void> { co_await on(to, guest()); };
+    waiter = sends(here).start_with_parent_scope(other.lease());
+    while (!there) co_await yield();
+    loop.post([&] { loop.stopping = true; });
+    co_await suspend_forever();
+  };
+  EXPECT_THROW(run(loop, main()), UsageError);
+  weft::testing::ThreadLoop reader;
+  auto read = [&]() -> Task<void> {
+    Outcome<void> how = co_await waiter.outcome();
+    EXPECT_TRUE(how.is_cancelled());
+  };
+  run(reader, read());
 }
 
 TEST(EventLoop, ARunInsideARunOfTheSameLoopIsRefusedAndOfAnotherAllowed) {

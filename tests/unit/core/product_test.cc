@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The product: every combinator and wrapper, cancelled from outside at every suspension, with every
-// way its inside can end, from the same loop and from another, in several orders.
+// way its inside can end, from the same loop and from another, in several orders; and the inside
+// may run on another loop, by on(), or move there, by resume_on().
 //
 // Whatever the point of the cancel: nothing hangs (VirtualLoop throws Stuck), every frame that began
 // is destroyed exactly once and after the frames inside it, the end is the undisturbed one or
@@ -8,6 +9,8 @@
 #include <gtest/gtest.h>
 
 #include <stdexcept>
+#include <string>
+#include <tuple>
 #include <vector>
 
 #include "support/loop_fixture.h"
@@ -23,11 +26,16 @@ using weft::testing::VirtualLoop;
 // last stretch.
 enum class How { value, error, cancel, stubborn };
 enum class End { value, error, cancelled };
+// Where the inside runs: with the subject; on another loop, awaited from here; or it goes there in
+// its middle, with what awaits it in line, and ends there.
+enum class Place { here, on, moves };
 const char* const kHowNames[] = {"value", "error", "cancel", "stubborn"};
 const char* const kEndNames[] = {"value", "error", "cancelled"};
 
 struct World {
   How how{};
+  Place place{};
+  VirtualLoop* away = nullptr;
   int live = 0;
   int began = 0;
   int destroyed = 0;
@@ -67,9 +75,13 @@ Task<void> pause(World& w, Mark* outer) {
   co_await sleep_for(1ms);
 }
 
-Task<int> inside(World& w, Mark* outer) {
+Task<int> inside_itself(World& w, Mark* outer) {
   Mark mark(w, outer);
   co_await pause(w, &mark);
+  if (w.place == Place::moves) {
+    co_await resume_on(*w.away);
+    EXPECT_TRUE(w.away->is_current());
+  }
   co_await yield();
   switch (w.how) {
     case How::error:
@@ -86,6 +98,17 @@ Task<int> inside(World& w, Mark* outer) {
   }
   w.produced = true;
   co_return 7;
+}
+Task<int> inside(World& w, Mark* outer) {
+  if (w.place != Place::on) return inside_itself(w, outer);
+  auto away = [](World& world, Mark* outside) -> Task<int> {
+    Mark mark(world, outside);
+    Executor* before = Executor::current_or_null();
+    int value = co_await on(*world.away, inside_itself(world, &mark));
+    EXPECT_EQ(Executor::current_or_null(), before);
+    co_return value;
+  };
+  return away(w, outer);
 }
 Task<int> beside(World& w, Mark* outer) {
   Mark mark(w, outer);
@@ -188,6 +211,23 @@ Task<int> in_nursery(World& w, Mark* m) {
   co_await with_nursery(body);
   co_return result;
 }
+Task<int> in_start_on(World& w, Mark* m) {
+  int result = 0;
+  auto child = [&]() -> Task<void> { result = co_await inside(w, m); };
+  auto body = [&](Nursery& nursery) -> Task<NurseryEnd> {
+    nursery.start_on(*w.away, child);
+    Task<int> other = beside(w, m);
+    co_await std::move(other);
+    co_return join;
+  };
+  co_await with_nursery(body);
+  co_return result;
+}
+// The race is run by tasks that are elsewhere from the start.
+Task<int> in_any_of_on(World& w, Mark* m) {
+  auto [a, b] = co_await any_of(on(*w.away, inside(w, m)), on(*w.away, slow(w, m)));
+  co_return a ? *a : *b;
+}
 Task<int> in_started(World& w, Mark* m) {
   StartedTask<int> started = inside(w, m).start_in_current_scope();
   co_return co_await std::move(started);
@@ -255,6 +295,8 @@ const Subject kSubjects[] = {
     {"Background", in_background, V, E, V, false},
     {"Annotate", in_annotate, V, E, C, true},
     {"Nursery", in_nursery, V, E, V, false},
+    {"StartOn", in_start_on, V, E, V, false},
+    {"AnyOfOn", in_any_of_on, V, E, V, true},
     {"Started", in_started, V, E, C, true},
     {"Ok", in_ok, V, E, C, true},
     {"Guard", in_guard, V, E, E, false},
@@ -319,23 +361,27 @@ Task<End> root(World& w, const Subject& subject, Moment when, VirtualLoop* other
   co_return how.has_value() ? End::value : how.has_error() ? End::error : End::cancelled;
 }
 
-class ProductTest : public ::testing::TestWithParam<Subject> {
+class ProductTest : public ::testing::TestWithParam<std::tuple<Subject, Place>> {
  protected:
   LogCapture log;  // disposable() drops errors, and they are logged
 
   // Returns: whether the cancel had an effect.
   static bool once(How how, Moment when, bool across, std::uint64_t seed) {
-    const Subject& subject = GetParam();
+    const auto& [subject, place] = GetParam();
     SCOPED_TRACE(::testing::Message()
                  << "inside: " << kHowNames[static_cast<int>(how)] << ", cancelled at "
                  << when.at.count() << " us + " << when.turns << " turns, "
                  << (across ? "from another loop" : "from this loop") << ", seed " << seed);
     VirtualLoop loop;
     VirtualLoop other(loop);
+    VirtualLoop away(loop);
     loop.shuffle_by(seed);
     other.shuffle_by(seed);
+    away.shuffle_by(seed);
     World w;
     w.how = how;
+    w.place = place;
+    w.away = &away;
     End end{};
     EXPECT_NO_THROW(end = run(loop, root(w, subject, when, across ? &other : nullptr)));
     End undisturbed = subject.undisturbed(how);
@@ -353,7 +399,7 @@ class ProductTest : public ::testing::TestWithParam<Subject> {
   }
 };
 
-constexpr int kTurnsMax = 9;  // more than any subject takes at one point in time
+constexpr int kTurnsMax = 11;  // more than any subject takes at one point in time
 constexpr std::chrono::microseconds kInstants[] = {0us, 500us, 1ms, 1500us, 2ms, 3ms};
 constexpr std::uint64_t kSeeds[] = {0, 1, 0x9e3779b97f4a7c15};
 
@@ -390,7 +436,20 @@ TEST_P(ProductTest, CancelledAtEverySuspensionFromAnotherLoopShuffled) {
   cancel_everywhere(once, kSeeds[2], true);
 }
 
-INSTANTIATE_TEST_SUITE_P(Core, ProductTest, ::testing::ValuesIn(kSubjects),
-                         [](const auto& info) { return std::string(info.param.name); });
+std::string name_of(const ::testing::TestParamInfo<std::tuple<Subject, Place>>& info) {
+  return std::get<0>(info.param).name;
+}
+INSTANTIATE_TEST_SUITE_P(Core, ProductTest,
+                         ::testing::Combine(::testing::ValuesIn(kSubjects),
+                                            ::testing::Values(Place::here)),
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(On, ProductTest,
+                         ::testing::Combine(::testing::ValuesIn(kSubjects),
+                                            ::testing::Values(Place::on)),
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(Moved, ProductTest,
+                         ::testing::Combine(::testing::ValuesIn(kSubjects),
+                                            ::testing::Values(Place::moves)),
+                         name_of);
 
 }  // namespace

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+// weft::detail::ArrivalCount: how many strands are under way to a loop, and whether it takes more.
+//
+// A loop ends when it has no strands. One that is being sent to it must count, too, or it would
+// arrive where nobody is. So the sender announces it here, before anything else.
+//
+// Threads        announce() and refuse(): any thread. Everything else: the loop's own.
+// Memory order   relaxed everywhere: one word settles who may send. What is sent is published by
+//                the inbox.
+//
+// Invariants
+//   A1  the count is the number of strands announced and not arrived.
+//   A2  once the loop refuses, the count only falls; a loop that refuses, with count 0, can end.
+//   A3  a strand that was announced is posted, and that post finds the loop open.
+#include <cstdint>
+
+#include "weft/atomic/atomic.h"
+
+namespace weft::inline v0::detail {
+
+class ArrivalCount {
+ public:
+  // Returns: false if the loop refuses. True: the caller owes one post of a strand (A3).
+  [[nodiscard]] bool announce() noexcept {
+    std::uint32_t seen = word_.load(relaxed);
+    do {
+      if (seen & kRefuses) return false;
+    } while (!word_.compare_exchange_weak(seen, seen + 1, relaxed, relaxed));
+    return true;
+  }
+  void refuse() noexcept { word_.fetch_or(kRefuses, relaxed); }
+
+  // The post has come.
+  void arrived() noexcept { word_.fetch_sub(1, relaxed); }
+  [[nodiscard]] bool none() const noexcept { return (word_.load(relaxed) & ~kRefuses) == 0; }
+  [[nodiscard]] bool refuses() const noexcept { return word_.load(relaxed) & kRefuses; }
+  // Returns: false if strands are under way; then nothing was changed (A2).
+  [[nodiscard]] bool refuse_if_none() noexcept {
+    std::uint32_t none = 0;
+    return word_.compare_exchange_strong(none, kRefuses, relaxed, relaxed) || none == kRefuses;
+  }
+  void accept() noexcept { word_.fetch_and(~kRefuses, relaxed); }
+
+ private:
+  static constexpr std::uint32_t kRefuses = 1u << 31;
+
+  Atomic<std::uint32_t> word_{0};
+};
+
+}  // namespace weft::inline v0::detail
