@@ -222,14 +222,16 @@ void CancellationRuntime::wake(Strand& strand) noexcept {
   push_ready(strand, here());
 }
 
-void CancellationRuntime::yield(Frame& frame) noexcept {
-  Strand& strand = frame.strand();
+void CancellationRuntime::yield(Frame& frame, std::source_location at) noexcept {
+  detail::ThreadState& thread = detail::this_thread();
+  Strand& strand = *thread.running;
+  strand.where = at;
   if (strand.is_effectively_cancelled()) [[unlikely]] {
     frame.phase_ = Phase::unwind_now;
     return;
   }
   frame.phase_ = Phase::ready;
-  push_ready(strand, *detail::this_thread().executor);
+  push_ready(strand, *thread.executor);
 }
 
 void CancellationRuntime::wake_cancelling(Strand& strand) noexcept {

@@ -7,6 +7,7 @@
 
 namespace weft::inline v0 {
 
+// Leaves the strand's name in the thread's state: whoever enters many sets it back once.
 inline void CancellationRuntime::enter(detail::Strand& strand) {
   detail::ThreadState& thread = detail::this_thread();
   thread.running = &strand;
@@ -17,7 +18,6 @@ inline void CancellationRuntime::enter(detail::Strand& strand) {
   } else {
     enter_unusual(strand);
   }
-  thread.running = nullptr;
 }
 
 inline void CancellationRuntime::resume(detail::Strand& strand, detail::Frame& frame) {

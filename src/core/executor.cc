@@ -67,6 +67,7 @@ void Executor::disarm_timer(detail::TimerNode&) noexcept {}
 inline void Executor::run_entry(PostEntry entry) noexcept {
   if (entry.kind() == PostKind::ready) [[likely]]
     return CancellationRuntime::enter(Strand::from_link(entry.node()));
+  detail::this_thread().running = nullptr;
   switch (entry.kind()) {
     case PostKind::runnable: {
       auto& work = static_cast<Runnable&>(entry.node());
@@ -98,6 +99,7 @@ inline void Executor::run_entry(PostEntry entry) noexcept {
     if (!kicks_.empty()) [[unlikely]]
       run_kicks();
   }
+  detail::this_thread().running = nullptr;
   return left;
 }
 
@@ -124,6 +126,7 @@ std::size_t Executor::run_shuffled(std::size_t left) noexcept {
     run_entry(pop_ready());
     if (!kicks_.empty()) run_kicks();
   }
+  detail::this_thread().running = nullptr;
   return left;
 }
 
@@ -166,6 +169,7 @@ void Executor::take_inbox() noexcept {
 }
 
 void Executor::run_kicks() noexcept {
+  detail::this_thread().running = nullptr;
   while (!kicks_.empty()) CancellationRuntime::kick(Strand::from_kick(kicks_.pop().node()));
 }
 

@@ -101,7 +101,7 @@ struct CancellationRuntime {
   static void kick(detail::Strand& strand) noexcept;
   static void wake(detail::Strand& strand) noexcept;
   // To the back of the ready ring, or, cancelled, to the end. Requires: the frame runs.
-  static void yield(detail::Frame& frame) noexcept;
+  static void yield(detail::Frame& frame, std::source_location at) noexcept;
   static void child_link_arrived(detail::ParentLink& link) noexcept;
   static void child_ended_elsewhere(detail::Strand& child) noexcept;
 

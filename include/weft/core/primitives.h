@@ -11,6 +11,7 @@
 //                           is put off. A cancel point: if cancellation came first, the task ends.
 //   finish_if_cancelled()   a cancel point and nothing else.
 #include <coroutine>
+#include <source_location>
 #include <type_traits>
 #include <utility>
 
@@ -100,12 +101,13 @@ class Yield {
   struct Awaiter {
     static constexpr bool await_ready() noexcept { return false; }
     template <class Promise>
-    static void await_suspend(std::coroutine_handle<Promise> handle) noexcept {
-      CancellationRuntime::yield(handle.promise());
+    void await_suspend(std::coroutine_handle<Promise> handle) const noexcept {
+      CancellationRuntime::yield(handle.promise(), where);
     }
     static constexpr void await_resume() noexcept {}
+    std::source_location where;
   };
-  static Awaiter await_in_frame(Frame&) noexcept { return {}; }
+  static Awaiter await_in_frame(Frame&, std::source_location at) noexcept { return {at}; }
   YieldAwaiter operator co_await() const noexcept { return {}; }
 };
 

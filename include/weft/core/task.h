@@ -299,9 +299,13 @@ class TaskPromise final : public TaskResult<T> {
     if constexpr (requires { std::forward<A>(awaitable).bind(*this); }) {  // ok()
       return await_transform(std::forward<A>(awaitable).bind(*this), at);
     } else if constexpr (requires {
+                           std::forward<A>(awaitable).await_in_frame(static_cast<Frame&>(*this),
+                                                                     at);
+                         }) {
+      return std::forward<A>(awaitable).await_in_frame(static_cast<Frame&>(*this), at);
+    } else if constexpr (requires {
                            std::forward<A>(awaitable).await_in_frame(static_cast<Frame&>(*this));
                          }) {
-      this->strand().where = at;
       return std::forward<A>(awaitable).await_in_frame(static_cast<Frame&>(*this));
     } else if constexpr (Awaitable<A>) {
       this->strand().where = at;
