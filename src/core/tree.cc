@@ -136,13 +136,15 @@ std::string task_tree(const Scope& scope) {
 
 namespace {
 
-// Where a strand goes on upwards: the frame that its first frame was started in or awaited by.
+// Where a strand goes on upwards: the frame that its first frame was started in or awaited by. Null
+// if that is on another loop, whose frames are not for this thread to read (L1).
 Frame* frame_above(Strand& strand, const char*& how) {
   Scope* scope = strand.parent_link.parent();
   if (!scope) {
     how = "awaited, as a branch, by";
     detail::JoinWaiter* waiter = strand.waiter.peek();
-    Strand* waiting = waiter ? detail::JoinAwaiterBase::waiting_by(*waiter) : nullptr;
+    if (!waiter || waiter->home != strand.home.load(detail::relaxed)) return nullptr;
+    Strand* waiting = detail::JoinAwaiterBase::waiting_by(*waiter);
     return waiting ? waiting->top : nullptr;
   }
   Strand* above = &CancellationRuntime::strand_of(*scope);

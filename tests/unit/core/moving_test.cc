@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "weft/core/moving.h"
 
+#include <algorithm>
 #include <atomic>
 #include <future>
 #include <memory>
@@ -1036,6 +1037,26 @@ TEST_F(Moving, ALoopThatIsDestroyedCancelsItsGuests) {
     EXPECT_TRUE(how.is_cancelled());
   };
   run(a, root());
+}
+
+// --- The stack of a task whose waiter is elsewhere ------------------------------------------------
+
+Task<std::string> trace() { co_return async_stack_trace(); }
+Task<std::string> trace_through_a_branch() {
+  auto [text, nothing] = co_await all_of(trace(), yields(1));
+  co_return text;
+}
+
+TEST_F(MovingThreads, AnAsyncStackTraceEndsAtTheLoopsBorder) {
+  auto body = [&]() -> Task<void> {
+    for (int i = 0; i < 100; ++i) {
+      std::string far = co_await on(b, trace_through_a_branch());
+      EXPECT_TRUE(says(far, "awaited, as a branch, by"));
+      std::string near = co_await trace_through_a_branch();
+      EXPECT_GT(std::ranges::count(near, '\n'), std::ranges::count(far, '\n')) << near << far;
+    }
+  };
+  run_on(a, body());
 }
 
 }  // namespace
