@@ -173,8 +173,10 @@ Strand& CancellationRuntime::start_leased_now(Frame& first, Scope& parent) {
     enter_at_once(strand);
     return strand;
   }
+  // A loop that was stopped has told its guests already.
+  const CancelReason* doom = loop.port().arrivals.refuses() ? &reasons::loop_stopped : nullptr;
   Strand& strand = begin(first, CancellationState::HOMED | CancellationState::SHARED, loop.home(),
-                         {.with_handle = true});
+                         {.with_handle = true, .cancelled = doom});
   ++loop.strands_;
   send_link(strand, parent, nullptr);
   list_if_guest(strand, loop);
@@ -316,6 +318,7 @@ void CancellationRuntime::joined(Strand& strand) {
     finish(strand, frame.failed() ? OutcomeKind::error : OutcomeKind::value);
     return;
   }
+  frame.phase_ = Phase::done;
   Frame& parent = *frame.parent();
   strand.top = &parent;
   resume(strand, parent);
@@ -690,10 +693,17 @@ HomeIndex CancellationRuntime::home_of(const Scope& scope) noexcept {
   return strand_of(scope).home.load(detail::acquire);
 }
 
+// Its frame would not wait for a child that a destructor starts. In-line frames are not marked at
+// their end, which is the hottest path there is; the coroutine knows.
+bool CancellationRuntime::is_being_destroyed(const Scope& scope) noexcept {
+  if (scope.phase_ == Phase::done) return true;
+  if (scope.phase_ != Phase::running || (scope.flags_ & Scope::kIsNursery)) return false;
+  return const_cast<Frame&>(static_cast<const Frame&>(scope)).handle().done();
+}
+
 void CancellationRuntime::require_home(const Scope& scope, const char* what) {
   Executor* executor = detail::this_thread().executor;
-  // done: its frame is being destroyed, and would not wait for a child that a destructor starts.
-  if (!executor || executor->home() != home_of(scope) || scope.phase_ == Phase::done)
+  if (!executor || executor->home() != home_of(scope) || is_being_destroyed(scope))
     detail::throw_off_home(what);
 }
 

@@ -76,6 +76,7 @@ void ForeignExecutor::drive(RootWaiter& root) {
   // Someone else stopped the loop. The task and all guests are told, and must end with what can run
   // now.
   cancel_all();
+  ending_ = true;
   drain();
   if (!over()) abandon(root, "the event loop was stopped while tasks wait for it");
   throw_usage_error("the event loop was stopped before the task of run() had ended");
@@ -110,8 +111,8 @@ void ForeignExecutor::drain() {
     bool more = turn();
     if (over()) break;
     if (more) {
-      // Let the loop's own work come between, if it can call back.
-      if (drain_soon()) break;
+      // Let the loop's own work come between, if it can call back, and still runs.
+      if (!ending_ && drain_soon()) break;
     } else if (port().inbox.try_sleep()) {
       break;
     }

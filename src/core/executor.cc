@@ -175,14 +175,35 @@ void Executor::run_kicks() noexcept {
 
 void Executor::run_captured(PostChain& outer) {
   Strand* running = std::exchange(detail::this_thread().running, nullptr);
+  Capturing self{running, capturing_};
+  capturing_ = &self;
+  PostChain later;
   for (take_inbox(); !ready_.empty() || !kicks_.empty(); take_inbox()) {
     run_kicks();
     if (ready_.empty()) continue;
+    PostEntry entry = pop_ready();
+    if (is_on_the_stack(entry)) {
+      later.push(entry);
+      continue;
+    }
     ++entries_run_;
-    run_entry(pop_ready());
+    run_entry(entry);
   }
+  ready_ = std::move(later);
   put_back(outer);
+  capturing_ = self.outer;
   detail::this_thread().running = running;
+}
+
+// A task that captures while it begins to wait may be made ready by what it captures. It cannot be
+// run inside itself.
+bool Executor::is_on_the_stack(PostEntry entry) const noexcept {
+  if (entry.kind() != PostKind::ready) return false;
+  Strand* strand = &Strand::from_link(entry.node());
+  for (Capturing* at = capturing_; at; at = at->outer) {
+    if (at->strand == strand) return true;
+  }
+  return false;
 }
 
 void Executor::put_back(PostChain& outer) noexcept {

@@ -2,6 +2,7 @@
 #include "weft/core/run.h"
 
 #include <string>
+#include <utility>
 
 #include "weft/base/assert.h"
 #include "weft/base/log.h"
@@ -23,27 +24,30 @@ const CancelReason* RunGuard::doom() const noexcept {
 }
 
 void Loop::open() noexcept {
+  std::lock_guard lock(stop_mutex_);
   if (closed_) port().inbox.reopen();  // first: whoever announces a strand may post it (A3)
   closed_ = false;
-  // Nobody posts a request that was kept: it is answered here, by doom().
-  std::uint8_t asked = kept;
-  if (stop_.compare_exchange_strong(asked, none, detail::relaxed, detail::relaxed)) return;
-  // A request that was posted arrives in this run(), or is about to.
-  if (asked == none) port().arrivals.accept();
+  // A request that came before is answered here, by doom(); so it must stay refused.
+  if (!std::exchange(stop_asked_, false)) port().arrivals.accept();
 }
 
 void Loop::stop() noexcept {
+  std::lock_guard lock(stop_mutex_);
   port().arrivals.refuse();
-  std::uint8_t before = none;
-  // acquire: whoever had the request's node before is done with it. [pairs with R and K]
-  if (!stop_.compare_exchange_strong(before, posted, detail::acquire, detail::relaxed)) return;
-  if (!post(stop_request_)) stop_.store(kept, detail::release);  // K
+  stop_asked_ = true;
+  // Closed: it waits for the next run().
+  if (!stop_posted_) stop_posted_ = post(stop_request_);
 }
 
 void Loop::StopRequest::arrived(Runnable& work) noexcept {
   Loop& loop = *static_cast<StopRequest&>(work).loop;
-  // Without a run() of its own, a loop that others drive keeps it for the next one.
-  loop.stop_.store(loop.running_ ? none : kept, detail::release);  // R
+  {
+    std::lock_guard lock(loop.stop_mutex_);
+    loop.stop_posted_ = false;
+    if (!loop.stop_asked_) return;  // open() has answered it
+    // Without a run() of its own, a loop that others drive keeps it for the next one.
+    if (loop.running_) loop.stop_asked_ = false;
+  }
   loop.cancel_all();
 }
 
@@ -55,14 +59,14 @@ void Loop::cancel_all() noexcept {
 
 bool Loop::try_close() noexcept {
   if (closed_) return true;
+  if (strand_count() != 0 || has_ready()) return false;
+  std::lock_guard lock(stop_mutex_);
   bool refused = port().arrivals.refuses();
-  if (strand_count() != 0 || !port().arrivals.refuse_if_none()) return false;
-  close_inbox();
-  if (strand_count() == 0) return closed_ = true;
-  // What was sent before the end has started something here. It goes on.
-  port().inbox.reopen();
-  if (!refused) port().arrivals.accept();
-  return false;
+  if (!port().arrivals.refuse_if_none()) return false;
+  closed_ = port().inbox.try_close();
+  // What was sent before the end is run before the end, and may start something here.
+  if (!closed_ && !refused) port().arrivals.accept();
+  return closed_;
 }
 
 namespace detail {

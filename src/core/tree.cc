@@ -176,7 +176,10 @@ std::string async_stack_trace() {
     }
     const char* how = "";
     frame = frame_above(frame->strand(), how);
-    if (frame) line(how, place(frame->strand().where));
+    // T5: a task that has failed, and joins its children, awaits nothing any more.
+    if (frame)
+      line(how, frame->strand().first_frame().failed() ? "a task that has failed"
+                                                       : place(frame->strand().where));
   }
   return text;
 }

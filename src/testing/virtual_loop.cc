@@ -23,6 +23,7 @@ VirtualLoop::~VirtualLoop() {
     stop();
     run_until([&] { return has_no_strands(); });
   }
+  close_inbox();  // here, where what was sent can still be run
   std::erase(world_->loops, this);
 }
 

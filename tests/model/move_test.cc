@@ -7,6 +7,7 @@
 // `home` are theirs, too: it is stored with release, and loaded with acquire where a kick arrives.
 #include "weft/core/arrival_count.h"
 #include "weft/core/cancellation_state.h"
+#include "weft/core/inbox.h"
 #include "weft_model.h"
 
 namespace {
@@ -362,6 +363,27 @@ struct StopRacesASender : rl::test_suite<StopRacesASender, 3> {
   }
 };
 
+// A loop that was closed opens again: whoever sees that it takes strands finds its inbox open (A3).
+struct OpeningRacesASender : rl::test_suite<OpeningRacesASender, 2> {
+  weft::detail::Inbox inbox;
+  weft::detail::ArrivalCount arrivals;
+  weft::detail::PostNode node;
+
+  void before() {
+    RL_ASSERT(inbox.try_close());
+    arrivals.refuse();
+  }
+  void thread(unsigned index) {
+    if (index == 0) {
+      inbox.reopen();
+      arrivals.accept();
+    } else if (arrivals.announce()) {
+      weft::detail::PostEntry entry(node, weft::detail::PostKind::moved);
+      RL_ASSERT(inbox.push(entry) != weft::detail::Inbox::Pushed::closed);
+    }
+  }
+};
+
 }  // namespace
 
 int main() {
@@ -373,5 +395,6 @@ int main() {
                                                weft_model::every());
   report.check<SendersRaceTheLoopsEnd>("SendersRaceTheLoopsEnd", weft_model::every());
   report.check<StopRacesASender>("StopRacesASender", weft_model::every());
+  report.check<OpeningRacesASender>("OpeningRacesASender", weft_model::every());
   return report.result();
 }

@@ -6,8 +6,9 @@
 // arrive where nobody is. So the sender announces it here, before anything else.
 //
 // Threads        announce() and refuse(): any thread. Everything else: the loop's own.
-// Memory order   relaxed everywhere: one word settles who may send. What is sent is published by
-//                the inbox.
+// Memory order   accept() releases, and an announce() that succeeds acquires: whoever may send sees
+//                the inbox open. Otherwise relaxed: one word settles who may send, and what is sent
+//                is published by the inbox.
 //
 // Invariants
 //   A1  the count is the number of strands announced and not arrived.
@@ -26,7 +27,7 @@ class ArrivalCount {
     std::uint32_t seen = word_.load(relaxed);
     do {
       if (seen & kRefuses) return false;
-    } while (!word_.compare_exchange_weak(seen, seen + 1, relaxed, relaxed));
+    } while (!word_.compare_exchange_weak(seen, seen + 1, acquire, relaxed));  // A
     return true;
   }
   void refuse() noexcept { word_.fetch_or(kRefuses, relaxed); }
@@ -40,7 +41,7 @@ class ArrivalCount {
     std::uint32_t none = 0;
     return word_.compare_exchange_strong(none, kRefuses, relaxed, relaxed) || none == kRefuses;
   }
-  void accept() noexcept { word_.fetch_and(~kRefuses, relaxed); }
+  void accept() noexcept { word_.fetch_and(~kRefuses, release); }  // [pairs with A]
 
  private:
   static constexpr std::uint32_t kRefuses = 1u << 31;

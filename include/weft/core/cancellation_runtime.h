@@ -118,7 +118,8 @@ struct CancellationRuntime {
 
   static detail::Strand& strand_of(const Scope& scope) noexcept;
   static detail::HomeIndex home_of(const Scope& scope) noexcept;
-  // UsageError unless this thread drives the scope's home loop.
+  static bool is_being_destroyed(const Scope& scope) noexcept;
+  // UsageError unless this thread drives the scope's home loop, and the scope can have members.
   static void require_home(const Scope& scope, const char* what);
   static void add_error(Scope& scope, const detail::CaughtError& error) noexcept;
   // An error is leaving the frame. The others that belong to it stay with the frame until it ends.

@@ -123,6 +123,7 @@ class ForeignExecutor : public Loop {
   RootWaiter* root_ = nullptr;
   bool draining_ = false;
   bool interrupted_ = false;  // the loop was stopped to come back here, and runs again
+  bool ending_ = false;       // someone else stopped the loop: it calls back no more
 };
 
 template <class L>

@@ -67,7 +67,7 @@ class Executor {
 
   // Runs fn and, before it returns, everything that fn made ready: also in the middle of another
   // task's step. Seed 002's way out, and one of the two stated exceptions to L2. If fn throws, that
-  // waits for its turn like anything else.
+  // waits for its turn like anything else, and so does the calling task itself, if it is made ready.
   template <class Fn>
   void capture(Fn&& fn) {
     take_inbox();  // what was sent before is not fn's
@@ -138,6 +138,12 @@ class Executor {
     tells_ = false;
     work_came();
   }
+  // A task whose step calls capture().
+  struct Capturing {
+    detail::Strand* strand;
+    Capturing* outer;
+  };
+
   void take_inbox() noexcept;
   void run_kicks() noexcept;
   void run_entry(detail::PostEntry entry) noexcept;
@@ -145,6 +151,7 @@ class Executor {
   std::size_t run_shuffled(std::size_t left) noexcept;
   detail::PostEntry pop_ready() noexcept;
   void run_captured(detail::PostChain& outer);
+  [[nodiscard]] bool is_on_the_stack(detail::PostEntry entry) const noexcept;
   // Ahead of what is ready now.
   void put_back(detail::PostChain& outer) noexcept;
 
@@ -157,6 +164,7 @@ class Executor {
   std::int64_t turn_ns_ = kNotAsked;
   std::uint64_t shuffle_ = 0;
   bool interleave_ = true;
+  Capturing* capturing_ = nullptr;
   detail::HomeIndex home_ = 0;
   detail::LoopPort* port_ = nullptr;           // its home's
   std::unique_ptr<detail::ErrorBook> errors_;  // of scopes of this loop whose children failed

@@ -159,6 +159,15 @@ class Inbox {
     std::uintptr_t head = head_.load(relaxed);
     return head != kEmpty && head != kAsleep && head != kClosed;
   }
+  // The loop. Returns: false if something was sent and not taken; then it stays open. relaxed: there
+  // is nothing to take.
+  [[nodiscard]] bool try_close() noexcept {
+    std::uintptr_t seen = head_.load(relaxed);
+    while (seen == kEmpty || seen == kAsleep) {
+      if (head_.compare_exchange_weak(seen, kClosed, relaxed, relaxed)) return true;
+    }
+    return seen == kClosed;
+  }
   // The loop. Returns: what was sent before the end.
   PostChain close() noexcept { return in_order(head_.exchange(kClosed, acquire)); }  // T
   // The next owner. relaxed: producers look at nothing but the word, and what wakes the owner has

@@ -28,7 +28,9 @@
 //                loops cannot be sent anything by others (core/event_loop.h: it needs post).
 //                resume_on(): UsageError, while a frame that would move has children or leases,
 //                because they belong to this loop.
-// Allocation     on(loop, task) and resume_on(): none. on(loop, anything else): one frame for it.
+// Allocation     on(loop, task): none. on(loop, anything else): one frame for it. resume_on(): none
+//                but where children have failed, whose errors travel in one block; and a loop's
+//                table of guests grows by doubling.
 // Cost           resume_on() looks at every frame that moves.
 //
 // resume_on() stands alone in a Task's own co_await. In a combinator or wrapper it does not

@@ -13,8 +13,9 @@
 //                thread.
 // Errors         the awaitable's own; TaskCancelled if it ended cancelled; UsageError for a run()
 //                inside a run() of the same loop. A run() of another loop inside is allowed: it
-//                blocks the outer one.
-#include <cstdint>
+//                blocks the outer one. (Not so VirtualLoops of one world, which step together:
+//                there the outer one's other tasks go on, which is an exception to L2.)
+#include <mutex>
 #include <type_traits>
 #include <utility>
 
@@ -57,9 +58,10 @@ class Loop : public Executor {
   [[nodiscard]] bool is_running() const noexcept { return running_; }
 
   // Any thread. Cancels, with reasons::loop_stopped, the task of run() and all guests, those under
-  // way included; from now on the loop takes no others (LoopStopped). run() returns when they are
-  // gone, and the loop is closed until the next run(). Before a run(), or between two: the next one
-  // is stopped from its start.
+  // way included; from now on the loop takes no others (LoopStopped; start_immediate: cancelled from
+  // its start). run() returns when they are gone, and the loop is closed until the next run(), but
+  // for a VirtualLoop, which its siblings go on driving. Before a run(), or between two: the next
+  // one is stopped from its start.
   void stop() noexcept;
 
  protected:
@@ -76,8 +78,6 @@ class Loop : public Executor {
  private:
   friend class RunGuard;
 
-  // Where the request to stop is. `kept`: it came while the loop was closed, and waits for a run().
-  enum Stop : std::uint8_t { none, posted, kept };
   struct StopRequest : Runnable {
     explicit StopRequest(Loop& of) noexcept : Runnable(&arrived), loop(&of) {}
     static void arrived(Runnable& work) noexcept;
@@ -86,8 +86,12 @@ class Loop : public Executor {
 
   void open() noexcept;
 
+  // Settles stop() against the loop's opening and closing: whether it takes arrivals, whether its
+  // inbox is open, and these two change together.
+  std::mutex stop_mutex_;
+  bool stop_asked_ = false;   // and not yet answered by a run()
+  bool stop_posted_ = false;  // stop_request_ is under way
   StopRequest stop_request_;
-  detail::Atomic<std::uint8_t> stop_{none};
   detail::RootWaiter* root_ = nullptr;
   bool running_ = false;
   bool closed_ = false;

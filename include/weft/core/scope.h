@@ -50,7 +50,9 @@ class Scope {
   void cancel(const CancelReason& reason = reasons::requested);
 
   // A child-count that can travel: across plain code, to other threads. The scope does not end
-  // before it is dropped.
+  // before it is dropped, not even when it is cancelled. So hand it away: a task that keeps a lease
+  // of its own scope in a local waits for itself, because leases are waited for before locals die
+  // (L9).
   [[nodiscard]] PromiseChildLease lease();
 
   // Adds a node that hears of cancellation. Into a cancelled scope: fires at once. While

@@ -106,4 +106,30 @@ TEST_F(CaptureTest, TheCurrentTaskIsTheSameAfterwards) {
   EXPECT_EQ(events, (Events{"captured"}));
 }
 
+// An awaiter that is done before its await_suspend() returns, and captures what that makes ready.
+struct ReadyInsideCapture {
+  static bool await_ready() noexcept { return false; }
+  static void await_suspend(std::coroutine_handle<> handle) {
+    Executor::current_or_null()->capture([&] { handle.resume(); });
+  }
+  static void await_resume() noexcept {}
+};
+
+TEST(Capture, ATaskIsNotRunInsideItself) {
+  weft::testing::VirtualLoop loop;
+  Events events;
+  auto task = [&]() -> Task<void> {
+    Marker marker(events, "task");
+    co_await ReadyInsideCapture();
+    events.push_back("went on");
+  };
+  auto body = [&](Nursery& n) -> Task<NurseryEnd> {
+    n.start(task());
+    co_return join;
+  };
+  auto main = [&]() -> Task<void> { co_await with_nursery(body); };
+  run_on(loop, main());
+  EXPECT_EQ(events, (Events{"went on", "~task"}));
+}
+
 }  // namespace

@@ -150,6 +150,31 @@ TEST(EventLoop, ALoopStoppedBySomeoneElseEndsTheTask) {
   EXPECT_EQ(events, (Events{"~main"}));
 }
 
+// ... and all that it started, which takes more than one turn, on a loop that calls back no more.
+template <class L>
+void stopped_with_an_open_nursery(L& loop, const std::function<void()>& when_parked) {
+  Events events;
+  auto body = [&](Nursery& n) -> Task<NurseryEnd> {
+    n.start(parked_with(events, "a"));
+    n.start(parked_with(events, "b"));
+    co_await yields(4);
+    when_parked();
+    co_return join;
+  };
+  auto main = [&]() -> Task<void> { co_await with_nursery(body); };
+  EXPECT_THROW(run(loop, main()), UsageError);
+  EXPECT_EQ(events, (Events{"~a", "~b"}));
+}
+
+TEST(EventLoop, ALoopStoppedBySomeoneElseEndsANurseryWithoutPost) {
+  ToyLoop loop;
+  stopped_with_an_open_nursery(loop, [] {});  // it stops when its queue is empty
+}
+TEST(EventLoop, ALoopStoppedBySomeoneElseEndsANurseryWithPost) {
+  FullLoop loop;
+  stopped_with_an_open_nursery(loop, [&] { loop.post([&] { loop.stopping = true; }); });
+}
+
 TEST(EventLoop, WithCallAtTimersWork) {
   FullLoop loop;
   auto main = []() -> Task<int> {

@@ -367,4 +367,51 @@ TEST(MisuseDeathTest, TooManyHandlesOrLeasesNameTheBound) {
   EXPECT_DEATH(leases.add(), "kLeasesMax");
 }
 
+// A parameter lives as long as the frame: its destructor runs when the coroutine is at its end.
+class StartsWhenItDies {
+ public:
+  StartsWhenItDies(Scope*& scope, bool& refused) : scope_(&scope), refused_(&refused) {}
+  StartsWhenItDies(StartsWhenItDies&& other) noexcept
+      : scope_(std::exchange(other.scope_, nullptr)), refused_(other.refused_) {}
+  StartsWhenItDies& operator=(StartsWhenItDies&&) = delete;
+  ~StartsWhenItDies() {
+    if (!scope_ || !*scope_) return;
+    try {
+      yields(1).start(**scope_).detach();
+    } catch (const UsageError&) {
+      *refused_ = true;
+    }
+  }
+  void found(Scope& scope) { *scope_ = &scope; }
+
+ private:
+  Scope** scope_;
+  bool* refused_;
+};
+Task<void> with_a_child_or_without(StartsWhenItDies parameter, bool child) {
+  Scope& scope = co_await current_scope();
+  parameter.found(scope);
+  if (child) yields(2).start(scope).detach();
+}
+
+TYPED_TEST(MisuseTest, AFrameThatIsBeingDestroyedTakesNoChild) {
+  for (bool child : {false, true}) {
+    for (bool in_line : {false, true}) {
+      bool refused = false;
+      auto body = [&]() -> Task<void> {
+        Scope* scope = nullptr;
+        Task<void> task = with_a_child_or_without(StartsWhenItDies(scope, refused), child);
+        if (in_line) {
+          co_await std::move(task);
+        } else {
+          StartedTask<void> started = std::move(task).start_in_current_scope();
+          co_await std::move(started);
+        }
+      };
+      run_on(this->loop, body());
+      EXPECT_TRUE(refused) << (child ? "after a join" : "") << (in_line ? ", in line" : "");
+    }
+  }
+}
+
 }  // namespace

@@ -300,4 +300,21 @@ TEST(Tree, AChildOnAnotherLoopIsNamedNotEntered) {
   run_on(here, root());
 }
 
+Task<void> trace_when_it_can(std::string& into) {
+  auto guard = co_await ignore_cancellation();
+  co_await yields(4);
+  into = async_stack_trace();
+}
+Task<void> fails_before_its_child(std::string& into) {
+  trace_when_it_can(into).start_in_current_scope().detach();
+  co_await yield();
+  throw std::runtime_error("first");
+}
+
+TYPED_TEST(TreeTest, AStackTraceBelowATaskThatHasFailedSaysSo) {
+  std::string trace;
+  EXPECT_THROW(run_on(this->loop, fails_before_its_child(trace)), std::runtime_error);
+  EXPECT_NE(trace.find("a task that has failed"), std::string::npos) << trace;
+}
+
 }  // namespace
