@@ -93,7 +93,9 @@ class Frame : public Scope {
   void set_error(std::exception_ptr error) noexcept;
   // The frame's outcome, with the errors of its children taken into account.
   void merge_errors() noexcept;
+  [[nodiscard]] bool has_value() const noexcept { return flags_ & kHasValue; }
   void mark_value() noexcept { flags_ |= kHasValue; }
+  void unmark_value() noexcept { flags_ &= static_cast<std::uint8_t>(~kHasValue); }
 
  private:
   friend struct ::weft::v0::CancellationRuntime;
