@@ -84,6 +84,9 @@ class Frame : public Scope {
     return !(flags_ & (kHadMembers | kHasErrors | kErrorsLost));
   }
   void mark_done() noexcept { phase_ = Phase::done; }
+  // An error with others was thrown into this very frame, not one that lay here before.
+  [[nodiscard]] bool was_thrown_into() const noexcept { return flags_ & kThrownInto; }
+  void mark_thrown_into() noexcept { flags_ |= kThrownInto; }
 
  protected:
   Frame() = default;
