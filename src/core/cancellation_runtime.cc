@@ -382,7 +382,7 @@ void CancellationRuntime::unwind(Strand& strand) noexcept {
 void CancellationRuntime::pass_errors_on(Frame& frame) noexcept {
   detail::CaughtError error = take_errors(frame, nullptr);
   if (frame.is_first()) {
-    error.remember();
+    error.remember(frame);  // for finish()
     frame.set_error(error.first());
   } else {
     add_error(*frame.parent(), error);
@@ -395,7 +395,7 @@ void CancellationRuntime::finish(Strand& strand, OutcomeKind kind) noexcept {
   detail::LocalValue* locals = frame.locals();
   // Its others (L14) are what this thread remembered last: nothing ran since the frame's end.
   detail::CaughtError error;
-  if (kind == OutcomeKind::error) error = detail::CaughtError(strand.error);
+  if (kind == OutcomeKind::error) error = detail::CaughtError::taken(strand.error, frame);
   // Destroys what is left of the coroutine; promise::operator delete keeps the block, because the
   // strand has references, and leaves Ended where the frame was.
   frame.phase_ = Phase::done;
@@ -847,7 +847,7 @@ void InlineSlot::rethrow() {
 }
 
 void Frame::fail_with_current_exception() noexcept {
-  CaughtError error = CaughtError::current();
+  CaughtError error = CaughtError::taken(std::current_exception(), *this);
   CancellationRuntime::keep_others(*this, error);
   set_error(error.first());
 }
@@ -865,7 +865,7 @@ void Frame::merge_errors() noexcept {
   std::exception_ptr own;
   if (failed()) own = is_first() ? strand().error : inline_slot().error;
   CaughtError all = CancellationRuntime::take_errors(*this, own);
-  all.remember();  // for the caller's await_resume(), or finish()
+  all.remember(is_first() ? *this : *parent());  // for finish(), or the caller's await_resume()
   if (!failed()) set_error(all.first());
 }
 

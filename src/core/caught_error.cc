@@ -7,8 +7,10 @@
 #include <memory>
 #include <string>
 
+#include "this_thread.h"
 #include "weft/atomic/atomic.h"
 #include "weft/base/log.h"
+#include "weft/core/frame.h"
 
 namespace weft::inline v0 {
 
@@ -31,20 +33,46 @@ struct OtherErrorSet {
 namespace {
 
 using detail::CaughtError;
+using detail::Frame;
 
 // The errors with others that were thrown last on this thread, newest first: enough for the catch
 // blocks that can be open at once. An error that waits lies where it waits, with its others.
 constexpr std::size_t kErrorsRemembered = 8;
-using Remembered = std::array<CaughtError, kErrorsRemembered>;
+struct Remembered {
+  CaughtError error;
+  const Frame* frame = nullptr;  // into which it was thrown; null: outside of all
+};
+using AllRemembered = std::array<Remembered, kErrorsRemembered>;
 
-Remembered& remembered() {
-  thread_local Remembered here;
+AllRemembered& remembered() {
+  thread_local AllRemembered here;
   return here;
 }
 
-auto find_remembered(const std::exception_ptr& first) noexcept {
-  return std::ranges::find_if(remembered(),
-                              [&](const CaughtError& each) { return each.first() == first; });
+// Returns: null if there is none.
+Remembered* find_remembered(const std::exception_ptr& first) noexcept {
+  auto found = std::ranges::find_if(
+      remembered(), [&](const Remembered& each) { return each.error.first() == first; });
+  return found == remembered().end() ? nullptr : &*found;
+}
+
+// O2. Nobody looks into a frame that is gone: `frame` is the one that asks.
+bool is_for(const Remembered& entry, const Frame* frame) noexcept {
+  return entry.frame == frame && (!frame || frame->was_thrown_into());
+}
+
+// O2: from now on it asks, so what a frame before it has left must go.
+void mark_thrown_into(Frame& frame) noexcept {
+  if (frame.was_thrown_into()) return;
+  for (Remembered& each : remembered()) {
+    if (each.frame == &frame) each = {};
+  }
+  frame.mark_thrown_into();
+}
+
+Frame* running_frame() noexcept {
+  detail::Strand* running = detail::this_thread().running;
+  return running ? running->top : nullptr;
 }
 
 std::string describe(const std::exception_ptr& error) {
@@ -61,17 +89,32 @@ std::string describe(const std::exception_ptr& error) {
 
 OtherErrors other_errors() {
   std::exception_ptr current = std::current_exception();
-  return current ? CaughtError(std::move(current)).others() : OtherErrors();
+  if (!current) return {};
+  Remembered* found = find_remembered(current);
+  return found && is_for(*found, running_frame()) ? found->error.others() : OtherErrors();
 }
 
 namespace detail {
 
-CaughtError::CaughtError(std::exception_ptr error) noexcept : first_(std::move(error)) {
-  if (!first_) return;
-  auto found = find_remembered(first_);
-  if (found == remembered().end()) return;
-  others_ = found->others_;
-  share(*others_);
+CaughtError CaughtError::current() noexcept {
+  return taken_for(std::current_exception(), running_frame());
+}
+
+CaughtError CaughtError::taken(std::exception_ptr error, Frame& frame) noexcept {
+  return taken_for(std::move(error), &frame);
+}
+
+CaughtError CaughtError::taken_for(std::exception_ptr error, const Frame* frame) noexcept {
+  if (Remembered* found = error ? find_remembered(error) : nullptr) {
+    Remembered entry = std::exchange(*found, {});
+    if (is_for(entry, frame)) return std::move(entry.error);
+  }
+  return alone(std::move(error));
+}
+
+void CaughtError::rethrow() const {
+  remember_for(running_frame());
+  std::rethrow_exception(first_);
 }
 
 OtherErrors CaughtError::others() const {
@@ -90,11 +133,13 @@ void CaughtError::add(const CaughtError& later) noexcept {
     return;
   }
   try {
+    // The same set is the same failures: they are here already.
+    const OtherErrorSet* more = later.others_ == others_ ? nullptr : later.others_;
     OtherErrorSet& all = writable();
     all.add(later.first_);
-    if (!later.others_) return;
-    for (std::size_t i = 0; i < later.others_->kept_count(); ++i) all.add(later.others_->kept[i]);
-    all.count += later.others_->count - later.others_->kept_count();
+    if (!more) return;
+    for (std::size_t i = 0; i < more->kept_count(); ++i) all.add(more->kept[i]);
+    all.count += more->count - more->kept_count();
   } catch (const std::bad_alloc&) {
     report_unread_error(later);
   }
@@ -119,12 +164,24 @@ OtherErrorSet& CaughtError::writable() {
   return *others_;
 }
 
-void CaughtError::remember_others() const noexcept {
-  Remembered& all = remembered();
-  auto place = find_remembered(first_);
-  if (place == all.end()) --place;  // the oldest makes room
-  std::rotate(all.begin(), place, place + 1);
-  all.front() = *this;
+void CaughtError::remember_for(Frame* frame) const noexcept {
+  AllRemembered& all = remembered();
+  Remembered* place = find_remembered(first_);
+  if (!others_) {  // O1
+    if (place) *place = {};
+    return;
+  }
+  if (frame) mark_thrown_into(*frame);
+  if (!place) place = &all.back();  // the oldest makes room
+  std::rotate(all.data(), place, place + 1);
+  all.front() = {*this, frame};
+}
+
+void hand_remembered_errors_to(Frame& frame) noexcept {
+  mark_thrown_into(frame);
+  for (Remembered& each : remembered()) {
+    if (each.error && !each.frame) each.frame = &frame;
+  }
 }
 
 void report_unread_error(const CaughtError& error) noexcept {

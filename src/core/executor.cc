@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "weft/core/executor.h"
 
+#include <exception>
 #include <string>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "guest_book.h"
 #include "weft/base/assert.h"
 #include "weft/core/cancellation_runtime.h"
+#include "weft/core/caught_error.h"
 #include "weft/core/frame_abi.h"
 
 namespace weft::inline v0 {
@@ -223,6 +225,9 @@ DrivingScope::~DrivingScope() {
   ThreadState& thread = this_thread();
   thread.executor = outer_;
   thread.running = outer_running_;
+  if (outer_running_ && std::uncaught_exceptions() > 0) {
+    hand_remembered_errors_to(*outer_running_->top);
+  }
 }
 
 }  // namespace detail

@@ -4,8 +4,18 @@
 //
 // When several tasks of one scope fail, what travels is the exception that was first. Wherever weft
 // keeps it, in a scope, an outcome or a combinator, the rest travel beside it, behind one pointer
-// that is null for a lone error. Where it is thrown, the thread remembers them for other_errors();
-// where it is caught again, they are found there by the identity of the first.
+// that is null for a lone error. Where it is thrown, the thread remembers them for other_errors(),
+// and for which frame; where weft catches it again, they are found there by the identity of the
+// first, and taken out.
+//
+// One exception object may be thrown many times (a cached exception_ptr), each time with others of
+// its own or with none:
+//   O1  the thread remembers at most one set for one object: that of its last throw by weft.
+//   O2  what is remembered for one frame is no other's, not even of one that lies in its place
+//       later (Frame::was_thrown_into()).
+//   O3  other_errors() only looks: whoever reads the others and throws on passes them on.
+// What cannot be told apart: a frame that catches an error with others and then throws the same
+// object itself throws it on.
 //
 // Threads        one object, one thread at a time. Copies share the others, which nobody changes
 //                while they are shared: whoever adds to them takes a copy first.
@@ -19,16 +29,17 @@
 
 namespace weft::inline v0::detail {
 
+class Frame;
 struct OtherErrorSet;
 
 class [[nodiscard]] CaughtError {
  public:
   CaughtError() = default;
-  // With the others that this thread remembers beside it.
-  explicit CaughtError(std::exception_ptr error) noexcept;
-  [[nodiscard]] static CaughtError current() noexcept {
-    return CaughtError(std::current_exception());
-  }
+  // The exception that is handled, with the others that this thread remembers beside it for the
+  // frame that runs, and remembers no more.
+  [[nodiscard]] static CaughtError current() noexcept;
+  // The same, of an exception that `frame` throws.
+  [[nodiscard]] static CaughtError taken(std::exception_ptr error, Frame& frame) noexcept;
   // Without any others.
   [[nodiscard]] static CaughtError alone(std::exception_ptr error) noexcept {
     CaughtError result;
@@ -57,25 +68,26 @@ class [[nodiscard]] CaughtError {
   // Appends an error and its others; becomes it, if it was none.
   void add(const CaughtError& later) noexcept;
 
-  // other_errors() answers on this thread while the first is handled.
-  void remember() const noexcept {
-    if (others_) remember_others();
-  }
-  // Requires: there is one.
-  [[noreturn]] void rethrow() const {
-    remember();
-    std::rethrow_exception(first_);
-  }
+  // For an error that is about to be thrown into `frame`, or taken() from it.
+  void remember(Frame& frame) const noexcept { remember_for(&frame); }
+  // Into the frame that runs: there other_errors() answers, on this thread, while the first is
+  // handled. Requires: there is one.
+  [[noreturn, gnu::cold]] void rethrow() const;
 
  private:
   static void share(OtherErrorSet& set) noexcept;
   static void release(OtherErrorSet* set) noexcept;
-  void remember_others() const noexcept;
+  static CaughtError taken_for(std::exception_ptr error, const Frame* frame) noexcept;
+  void remember_for(Frame* frame) const noexcept;
   OtherErrorSet& writable();
 
   std::exception_ptr first_;
   OtherErrorSet* others_ = nullptr;
 };
+
+// An exception leaves a run() inside of a frame: what was remembered outside of all frames is that
+// one's.
+void hand_remembered_errors_to(Frame& frame) noexcept;
 
 // The last resort for an error that nobody is left to read.
 void report_unread_error(const CaughtError& error) noexcept;

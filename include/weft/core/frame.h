@@ -84,6 +84,9 @@ class Frame : public Scope {
     return !(flags_ & (kHadMembers | kHasErrors | kErrorsLost));
   }
   void mark_done() noexcept { phase_ = Phase::done; }
+  // An error with others was thrown into this very frame, not one that lay here before.
+  [[nodiscard]] bool was_thrown_into() const noexcept { return flags_ & kThrownInto; }
+  void mark_thrown_into() noexcept { flags_ |= kThrownInto; }
 
  protected:
   Frame() = default;
@@ -93,7 +96,9 @@ class Frame : public Scope {
   void set_error(std::exception_ptr error) noexcept;
   // The frame's outcome, with the errors of its children taken into account.
   void merge_errors() noexcept;
+  [[nodiscard]] bool has_value() const noexcept { return flags_ & kHasValue; }
   void mark_value() noexcept { flags_ |= kHasValue; }
+  void unmark_value() noexcept { flags_ &= static_cast<std::uint8_t>(~kHasValue); }
 
  private:
   friend struct ::weft::v0::CancellationRuntime;

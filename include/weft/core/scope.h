@@ -98,7 +98,8 @@ class Scope {
   static constexpr std::uint8_t kErrorsLost = 16;  // ... and there was no memory to keep one
   static constexpr std::uint8_t kOwnsIgnore =
       32;  // the outermost frame of its strand that ignores cancellation
-  static constexpr std::uint8_t kHadMembers = 64;  // a child, a node or a lease was here, once
+  static constexpr std::uint8_t kHadMembers = 64;   // a child, a node or a lease was here, once
+  static constexpr std::uint8_t kThrownInto = 128;  // an error with others was thrown into it, once
 
   // Plain in all but name: the home loop alone writes it. Holders of leases read it elsewhere, for
   // kIsNursery, which stands before there is a lease and never changes; hence relaxed.

@@ -180,6 +180,12 @@ class InlineAwaiter : public InlineSlot {
 
   template <class... Args>
   void emplace(Args&&... args) {
+    if constexpr (kFlagged) {
+      if (has_value_) [[unlikely]] {  // a second co_return
+        has_value_ = false;
+        std::destroy_at(&value_);
+      }
+    }
     std::construct_at(&value_, std::forward<Args>(args)...);
     if constexpr (kFlagged) has_value_ = true;
   }
@@ -220,7 +226,8 @@ inline constexpr bool kIsTask = false;
 template <class T>
 inline constexpr bool kIsTask<Task<T>> = true;
 
-// Where a result goes: into the awaiter of an in-line call, or in front of the strand.
+// Where a result goes: into the awaiter of an in-line call, or in front of the strand. A coroutine
+// may co_return twice: a local's destructor throws after the first time, and it catches that.
 template <class T>
 class TaskResult : public Frame {
  public:
@@ -240,6 +247,12 @@ class TaskResult : public Frame {
   template <class U>
   void keep(U&& value) {
     if (is_first()) [[unlikely]] {
+      if constexpr (!std::is_trivially_destructible_v<Kept<T>>) {
+        if (has_value()) [[unlikely]] {  // a second co_return
+          unmark_value();
+          std::destroy_at(&TaskBlock<T>::value_of(strand()));
+        }
+      }
       std::construct_at(&TaskBlock<T>::value_of(strand()), std::forward<U>(value));
       mark_value();
     } else {

@@ -267,6 +267,163 @@ TYPED_TEST(OutcomeErrorsTest, WhatJoinsAnErrorLaterIsNotInOutcomesReadBefore) {
   run_on(this->loop, root());
 }
 
+// --- One exception object, thrown again and again -----------------------------------------------
+
+const std::exception_ptr& cached_error() {
+  static const std::exception_ptr cached = std::make_exception_ptr(std::runtime_error("cached"));
+  return cached;
+}
+Task<void> throws_cached() {
+  std::rethrow_exception(cached_error());
+  co_return;
+}
+// Fails with the cached error, beside which is "other", or the same again.
+Task<void> fails_cached_and(bool other) {
+  auto body = [&](Nursery& n) -> Task<NurseryEnd> {
+    n.start(throws_cached());
+    n.start(other ? throws_after(0, "other") : throws_cached());
+    co_return join;
+  };
+  co_await with_nursery(body);
+}
+
+TYPED_TEST(OutcomeErrorsTest, AnErrorThrownAgainHasNotTheOthersOfTheTimeBefore) {
+  auto root = []() -> Task<void> {
+    auto swallow = []() -> Task<void> {
+      std::string line = co_await line_caught(fails_cached_and(true));
+      EXPECT_EQ(line, "cached | other of 1");
+      try {
+        co_await fails_cached_and(true);
+      } catch (const std::runtime_error& error) {
+        EXPECT_EQ(in_one_line(error.what(), other_errors()), "cached | other of 1");
+      }
+    };
+    co_await swallow();
+    std::string line = co_await line_caught(throws_cached());
+    EXPECT_EQ(line, "cached | of 0");
+
+    co_await swallow();
+    StartedTask<void> s = throws_cached().start_in_current_scope();
+    Outcome<void> how = co_await s.outcome();
+    EXPECT_EQ(line_of(how), "cached | of 0");
+
+    // Both into the same frame.
+    try {
+      co_await fails_cached_and(true);
+    } catch (const std::runtime_error& error) {
+      EXPECT_EQ(in_one_line(error.what(), other_errors()), "cached | other of 1");
+    }
+    try {
+      co_await throws_cached();
+    } catch (const std::runtime_error& error) {
+      EXPECT_EQ(in_one_line(error.what(), other_errors()), "cached | of 0");
+    }
+    try {
+      co_await fails_cached_and(true);
+    } catch (const std::runtime_error&) {
+    }
+    try {
+      std::move(how).get();
+    } catch (const std::runtime_error& error) {
+      EXPECT_EQ(in_one_line(error.what(), other_errors()), "cached | of 0");
+    }
+  };
+  run_on(this->loop, root());
+}
+
+// A frame may lie where one lay that had caught the same object.
+TYPED_TEST(OutcomeErrorsTest, AFrameHasNotTheOthersOfTheOneThatWasInItsPlace) {
+  auto swallow_or_throw = [](bool swallow) -> Task<void> {
+    if (!swallow) std::rethrow_exception(cached_error());
+    try {
+      co_await fails_cached_and(true);
+    } catch (const std::runtime_error&) {
+    }
+  };
+  auto root = [&]() -> Task<void> {
+    for (int i = 0; i < 10; ++i) {
+      StartedTask<void> swallows = swallow_or_throw(true).start_in_current_scope();
+      co_await std::move(swallows);
+      StartedTask<void> throws = swallow_or_throw(false).start_in_current_scope();
+      Outcome<void> how = co_await throws.outcome();
+      EXPECT_EQ(line_of(how), "cached | of 0");
+    }
+  };
+  run_on(this->loop, root());
+}
+
+TYPED_TEST(OutcomeErrorsTest, TheOthersOfAnErrorThrownAgainDoNotPileUp) {
+  auto root = []() -> Task<void> {
+    for (int i = 0; i < 20; ++i) {
+      std::string line = co_await line_caught(fails_cached_and(false));
+      EXPECT_EQ(line, "cached | cached of 1");
+      StartedTask<void> s = fails_cached_and(false).start_in_current_scope();
+      Outcome<void> how = co_await s.outcome();
+      EXPECT_EQ(line_of(how), "cached | cached of 1");
+      line = co_await line_caught(all_of(throws_cached(), throws_cached()));
+      EXPECT_EQ(line, "cached | cached of 1");
+    }
+  };
+  run_on(this->loop, root());
+}
+
+TYPED_TEST(OutcomeErrorsTest, WhoReadsTheOthersAndThrowsOnPassesThemOn) {
+  auto rethrows = []() -> Task<void> {
+    try {
+      co_await fails_manifold("e", 3);
+    } catch (const std::runtime_error& error) {
+      EXPECT_EQ(in_one_line(error.what(), other_errors()), "e0 | e1 e2 of 2");
+      EXPECT_EQ(in_one_line(error.what(), other_errors()), "e0 | e1 e2 of 2");
+      throw;
+    }
+  };
+  auto rethrows_later = [&]() -> Task<void> {
+    std::exception_ptr caught;
+    try {
+      co_await rethrows();
+    } catch (const std::runtime_error& error) {
+      EXPECT_EQ(in_one_line(error.what(), other_errors()), "e0 | e1 e2 of 2");
+      caught = std::current_exception();
+    }
+    co_await yields(3);
+    std::rethrow_exception(caught);
+  };
+  auto root = [&]() -> Task<void> {
+    std::string line = co_await line_caught(rethrows());
+    EXPECT_EQ(line, "e0 | e1 e2 of 2");
+    line = co_await line_caught(rethrows_later());
+    EXPECT_EQ(line, "e0 | e1 e2 of 2");
+    StartedTask<void> s = rethrows_later().start_in_current_scope();
+    Outcome<void> how = co_await s.outcome();
+    EXPECT_EQ(line_of(how), "e0 | e1 e2 of 2");
+    co_await rethrows();
+  };
+  try {
+    run_on(this->loop, root());
+    ADD_FAILURE();
+  } catch (const std::runtime_error& error) {  // outside of all tasks
+    EXPECT_EQ(in_one_line(error.what(), other_errors()), "e0 | e1 e2 of 2");
+  }
+}
+
+TYPED_TEST(OutcomeErrorsTest, ARunInsideOfATaskThrowsTheOthersToo) {
+  auto rethrows = []() -> Task<void> {
+    TypeParam inner;
+    try {
+      run_on(inner, fails_manifold("e", 3));
+    } catch (const std::runtime_error& error) {
+      EXPECT_EQ(in_one_line(error.what(), other_errors()), "e0 | e1 e2 of 2");
+      throw;
+    }
+    co_return;
+  };
+  auto root = [&]() -> Task<void> {
+    std::string line = co_await line_caught(rethrows());
+    EXPECT_EQ(line, "e0 | e1 e2 of 2");
+  };
+  run_on(this->loop, root());
+}
+
 TYPED_TEST(OutcomeErrorsTest, AnUnreadOutcomeLogsAllOfThem) {
   LogCapture log;
   auto root = []() -> Task<void> {

@@ -277,6 +277,57 @@ TYPED_TEST(TaskTest, RunAlsoTakesOtherAwaitables) {
   run_on(this->loop, yield());
 }
 
+// A local's destructor throws once the first value is built, and the coroutine goes on.
+TYPED_TEST(TaskTest, ASecondReturnReplacesTheFirstValue) {
+  struct ThrowsAtEnd {
+    ~ThrowsAtEnd() noexcept(false) { throw std::runtime_error("at its end"); }
+  };
+  auto inner = []() -> Task<Counted> {
+    try {
+      ThrowsAtEnd local;
+      co_return Counted(1);
+    } catch (const std::runtime_error&) {
+      EXPECT_EQ(Counted::live, 1);
+    }
+    co_return Counted(2);
+  };
+  auto outer = [&]() -> Task<int> {
+    Counted got = co_await inner();
+    co_return got.value();
+  };
+  EXPECT_EQ(run_on(this->loop, outer()), 2);
+  EXPECT_EQ(Counted::live, 0);
+  EXPECT_EQ(run_on(this->loop, inner()).value(),
+            2);  // a strand of its own: its value lies elsewhere
+  EXPECT_EQ(Counted::live, 0);
+}
+
+// The second one fails while it is built: then there is none, and the error is what came of it.
+TYPED_TEST(TaskTest, ASecondReturnThatThrowsLeavesNoValue) {
+  struct ThrowsAtEnd {
+    ~ThrowsAtEnd() noexcept(false) { throw std::runtime_error("at its end"); }
+  };
+  struct Value : Counted {
+    explicit Value(int of) : Counted(of) {
+      if (of < 0) throw std::runtime_error("no value");
+    }
+  };
+  auto inner = []() -> Task<Value> {
+    try {
+      ThrowsAtEnd local;
+      co_return 1;
+    } catch (const std::runtime_error&) {
+      EXPECT_EQ(Counted::live, 1);
+    }
+    co_return -1;
+  };
+  auto outer = [&]() -> Task<void> { co_await inner(); };
+  EXPECT_THROW(run_on(this->loop, outer()), std::runtime_error);
+  EXPECT_EQ(Counted::live, 0);
+  EXPECT_THROW(run_on(this->loop, inner()), std::runtime_error);
+  EXPECT_EQ(Counted::live, 0);
+}
+
 // On g++ a frame is aligned to 16 bytes and no more; compile_fail/over_aligned_result.cc shows that
 // what can be refused is.
 #ifdef __clang__
