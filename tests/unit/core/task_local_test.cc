@@ -203,7 +203,7 @@ TYPED_TEST(TaskLocalTest, AValueWhoseMoveThrowsLeavesTheOuterBindingsAlone) {
     EXPECT_EQ(Counted::live, 0) << "thrown after moves: " << moves;
     ++moves;
   }
-  EXPECT_GE(moves, 3);
+  EXPECT_GE(moves, 1);
 }
 
 TEST(TaskLocalThreads, AChildOnAnotherLoopKeepsTheBindings) {
