@@ -32,11 +32,18 @@ void Loop::open() noexcept {
 }
 
 void Loop::stop() noexcept {
-  std::lock_guard lock(stop_mutex_);
+  std::unique_lock lock(stop_mutex_);
   port().arrivals.refuse();
   stop_asked_ = true;
-  // Closed: it waits for the next run().
-  if (!stop_posted_) stop_posted_ = post(stop_request_);
+  while (!stop_posted_) {
+    stop_posted_ = true;
+    lock.unlock();  // to wake a foreign loop may be to run it
+    if (post(stop_request_)) return;
+    lock.lock();
+    stop_posted_ = false;
+    // Closed: it waits for the next run(), if that has not answered it already.
+    if (closed_ || !stop_asked_) return;
+  }
 }
 
 void Loop::StopRequest::arrived(Runnable& work) noexcept {

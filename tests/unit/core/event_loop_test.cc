@@ -175,6 +175,21 @@ TEST(EventLoop, ALoopStoppedBySomeoneElseEndsANurseryWithPost) {
   stopped_with_an_open_nursery(loop, [&] { loop.post([&] { loop.stopping = true; }); });
 }
 
+// stop() from a callback of a loop that cannot be posted to runs its end on the spot.
+TEST(EventLoop, StopFromACallbackOfALoopWithoutPostEndsTheTask) {
+  ToyLoop loop;
+  Events events;
+  Loop* inside = nullptr;
+  auto main = [&]() -> Task<void> {
+    inside = dynamic_cast<Loop*>(Executor::current_or_null());
+    Marker marker(events, "main");
+    co_await suspend_forever();
+  };
+  loop.on_idle = [&] { inside->stop(); };
+  EXPECT_THROW(run(loop, main()), TaskCancelled);
+  EXPECT_EQ(events, (Events{"~main"}));
+}
+
 TEST(EventLoop, WithCallAtTimersWork) {
   FullLoop loop;
   auto main = []() -> Task<int> {
