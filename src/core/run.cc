@@ -2,7 +2,6 @@
 #include "weft/core/run.h"
 
 #include <string>
-#include <utility>
 
 #include "weft/base/assert.h"
 #include "weft/base/log.h"
@@ -20,15 +19,18 @@ RunGuard::RunGuard(Loop& loop) : loop_(loop) {
 }
 
 const CancelReason* RunGuard::doom() const noexcept {
-  return loop_.port().arrivals.refuses() ? &reasons::loop_stopped : nullptr;
+  std::lock_guard lock(loop_.stop_mutex_);
+  if (!loop_.port().arrivals.refuses()) return nullptr;
+  loop_.stop_asked_ = false;  // this run answers it, wherever its request is
+  return &reasons::loop_stopped;
 }
 
 void Loop::open() noexcept {
   std::lock_guard lock(stop_mutex_);
   if (closed_) port().inbox.reopen();  // first: whoever announces a strand may post it (A3)
   closed_ = false;
-  // A request that came before is answered here, by doom(); so it must stay refused.
-  if (!std::exchange(stop_asked_, false)) port().arrivals.accept();
+  // A request that came before is answered by doom(); so it must stay refused.
+  if (!stop_asked_) port().arrivals.accept();
 }
 
 void Loop::stop() noexcept {
@@ -51,7 +53,8 @@ void Loop::StopRequest::arrived(Runnable& work) noexcept {
   {
     std::lock_guard lock(loop.stop_mutex_);
     loop.stop_posted_ = false;
-    if (!loop.stop_asked_) return;  // open() has answered it
+    // doom() has answered it, and that run is over.
+    if (!loop.stop_asked_ && !loop.port().arrivals.refuses()) return;
     // Without a run() of its own, a loop that others drive keeps it for the next one.
     if (loop.running_) loop.stop_asked_ = false;
   }

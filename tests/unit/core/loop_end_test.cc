@@ -114,9 +114,12 @@ TEST_F(LoopEnd, OneStopEndsOneRun) {
   constexpr int kRounds = kSanitized ? 3'000 : 20'000;
   std::atomic<int> asked = 0;
   std::atomic<int> done = 0;
-  std::thread stopper([&] {
+  std::jthread stopper([&](std::stop_token end) {
     for (int round = 1; round <= kRounds; ++round) {
-      while (asked.load() < round) std::this_thread::yield();
+      while (asked.load() < round) {
+        if (end.stop_requested()) return;
+        std::this_thread::yield();
+      }
       loop.stop();
       done.store(round);
     }
@@ -134,7 +137,6 @@ TEST_F(LoopEnd, OneStopEndsOneRun) {
     }
     ASSERT_LE(ended, 1) << "in round " << round;
   }
-  stopper.join();
 }
 
 TEST(LoopEndVirtual, AStopThatNoRunAnswersEndsWithTheLoop) {
