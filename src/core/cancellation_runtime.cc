@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: MIT
+// A strand's life on its home loop, in one file although it is long: starting, entering, leaving,
+// ending and cancelling are one state machine over Scope::Phase, and each step is read against the
+// others. What moves between loops is in moving.cc, the hot entry in enter.h.
 #include "weft/core/cancellation_runtime.h"
 
 #include <memory>

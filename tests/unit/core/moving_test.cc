@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+// on(), resume_on(), start_on(), guests and stop(), in this order. One file, because all of them
+// share the two fixtures of several loops below.
 #include "weft/core/moving.h"
 
 #include <algorithm>
