@@ -141,6 +141,46 @@ Strand& CancellationRuntime::start_here(Frame& first, Scope* parent, const Start
   return strand;
 }
 
+Strand& CancellationRuntime::make_fresh(Frame& first, Scope* parent) noexcept {
+  Start how;
+  if (parent) how.cancelled = doom_of(*parent);
+  // SHARED (W7): a parent may cancel it while another worker is its home, or makes itself so.
+  Strand& strand = begin(first, CancellationState::SHARED, 0, how);
+  new (&strand.fresh) detail::FreshNode{};
+  if (parent) adopt(strand, *parent);
+  return strand;
+}
+
+void CancellationRuntime::begin_home(Strand& fresh, Scope& root) noexcept {
+  Executor& loop = here();
+  fresh.wait = 0;
+  fresh.home.store(loop.home(), detail::relaxed);
+  ++loop.strands_;
+  Scope* parent = fresh.parent_link.parent();
+  if (!parent) {
+    fresh.state.set_homed_private();
+    adopt(fresh, root);
+    if (const CancelReason* doom = doom_of(root)) [[unlikely]]
+      cancel(fresh, *doom);
+  } else if (home_of(*parent) == loop.home()) {
+    fresh.state.set_homed_private();
+  } else {
+    fresh.state.set_homed();
+    list_if_guest(fresh, loop);
+  }
+  push_ready(fresh, loop);
+}
+
+void CancellationRuntime::discard_fresh(Strand& fresh) noexcept {
+  Frame& frame = fresh.first_frame();
+  detail::LocalValue* locals = frame.locals();
+  frame.phase_ = Phase::done;
+  frame.handle().destroy();
+  if (locals) detail::release_locals(locals);
+  fresh.ended().kind = OutcomeKind::cancelled;
+  drop_ref(fresh);
+}
+
 Strand& CancellationRuntime::start_now(Frame& first, Scope& parent) {
   Strand& strand = begin_here(first, &parent, {.with_handle = true});
   enter_at_once(strand);
@@ -468,8 +508,7 @@ void CancellationRuntime::end_shared(Strand& strand, Executor& loop) noexcept {
   if (parent && parent_here) {
     release_child(strand, loop);
   } else if (parent && !waiter_tells) {
-    bool posted = detail::port_at(home_of(*parent)).post(PostEntry(strand.link, PostKind::ended));
-    WEFT_ASSERT(posted, "a loop does not end before the children of its scopes");
+    loop.post_soon(home_of(*parent), PostEntry(strand.link, PostKind::ended));
   }
   if (owners == 0) drop_ref(strand);
 }
@@ -488,12 +527,19 @@ void CancellationRuntime::release_child(Strand& child, Executor& loop) noexcept 
     --nursery.size_;
     if (ended.kind == OutcomeKind::cancelled) nursery.any_cancelled_ = true;
   }
-  if (ended.kind == OutcomeKind::error && !ended.to_handle) [[unlikely]] {
-    ended.read = true;
-    add_error(scope, ended.error);
-    cancel_siblings(scope);
-  }
+  if (ended.kind == OutcomeKind::error && !ended.to_handle) [[unlikely]]
+    child_failed(scope, ended);
   if (!scope.topology_.has_children()) scope_progress(scope, loop);
+}
+
+void CancellationRuntime::child_failed(Scope& scope, Ended& ended) noexcept {
+  ended.read = true;
+  if ((scope.flags_ & Scope::kIsNursery) && as_nursery(scope).on_child_error_) {
+    as_nursery(scope).on_child_error_(as_nursery(scope), ended.error);
+    return;
+  }
+  add_error(scope, ended.error);
+  cancel_siblings(scope);
 }
 
 void CancellationRuntime::cancel_siblings(Scope& scope) noexcept {

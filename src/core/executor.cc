@@ -58,6 +58,19 @@ bool Executor::post(Runnable& work) noexcept {
   return port().post(PostEntry(work, PostKind::runnable));
 }
 
+void Executor::post_soon(detail::HomeIndex home, PostEntry entry) noexcept {
+  if (home != soon_home_) flush_posts();
+  soon_home_ = home;
+  soon_.push(entry);
+  if (!in_turn_) flush_posts();
+}
+
+void Executor::flush_posts() noexcept {
+  if (soon_.empty()) return;
+  bool posted = detail::port_at(soon_home_).post(soon_);
+  WEFT_ASSERT(posted, "a loop does not end before the children of its scopes");
+}
+
 void Executor::arm_timer(detail::TimerNode&, std::int64_t) {
   detail::throw_usage_error(
       "this event loop has no timers: give its EventLoopTraits a call_at(), or use a loop that has "
@@ -112,6 +125,7 @@ bool Executor::turn(std::size_t budget) {
     return turn(budget);
   }
   turn_ns_ = kNotAsked;
+  in_turn_ = true;
   std::size_t left = budget;
   do {
     if (!port_->inbox.empty()) take_inbox();
@@ -119,6 +133,8 @@ bool Executor::turn(std::size_t budget) {
     left = shuffle_ == 0 ? run_batch(left) : run_shuffled(left);
   } while (left > 0 && !interleave_ && !ready_.empty());
   entries_run_ += budget - left;
+  in_turn_ = false;
+  flush_posts();
   return !ready_.empty();
 }
 

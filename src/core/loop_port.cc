@@ -50,6 +50,7 @@ HomeIndex acquire_port(Executor& owner) {
   std::lock_guard lock(port.mutex);
   port.executor = &owner;
   port.woken = false;
+  port.group = nullptr;
   port.inbox.reopen();
   port.arrivals.accept();
   return index;

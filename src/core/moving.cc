@@ -136,6 +136,9 @@ void CancellationRuntime::list_if_guest(Strand& strand, Executor& loop) noexcept
     belongs = waiter->home;
   }
   if (belongs == loop.home()) return;
+  // Of a loop that is stopped together with this one: its own tree tells it.
+  const void* group = loop.port().group;
+  if (group && detail::port_at(belongs).group == group) return;
   try {
     loop.guests_->add(strand);
   } catch (const std::bad_alloc&) {

@@ -6,6 +6,8 @@
 
 namespace weft::inline v0 {
 
+using detail::Strand;
+
 Nursery::Nursery() noexcept : strand_(CancellationState::HOMED | 1, 0, nullptr) {
   CancellationRuntime::mark_nursery(*this);
   strand_.parent_link.scope = reinterpret_cast<std::uintptr_t>(static_cast<Scope*>(this));
@@ -30,6 +32,18 @@ void Nursery::start_on(Executor& loop, Task<void> task) {
     first->handle().destroy();
     throw;
   }
+}
+
+void Nursery::schedule(Task<void> task) {
+  CancellationRuntime::require_home(*this, "Nursery::schedule()");
+  Executor& loop = *Executor::current_or_null();
+  if (!loop.services().schedule) {
+    detail::throw_usage_error(
+        "Nursery::schedule() needs the workers of an IOContext, and this loop is not one of them: "
+        "use start(), or start_on(loop, ...)");
+  }
+  Strand& fresh = CancellationRuntime::make_fresh(*task.release_for_await(), this);
+  loop.services().schedule(loop, fresh);
 }
 
 Task<void> open_nursery(Nursery*& nursery, TaskStarted<void> started) {

@@ -12,8 +12,13 @@
 #else
 
 #include <atomic>
+#include <mutex>
 
 namespace weft::inline v0::detail {
+
+// A lock that is held for a few instructions, where a checker must see it.
+using StateMutex = std::mutex;
+using StateLock = std::lock_guard<StateMutex>;
 
 template <class T>
 using Atomic = std::atomic<T>;

@@ -23,6 +23,7 @@ inline constexpr CancelReason body_cancelled{"the nursery's body returned cancel
 inline constexpr CancelReason lost_race{"another branch of its combinator finished first"};
 inline constexpr CancelReason timed_out{"its time ran out"};
 inline constexpr CancelReason loop_stopped{"its event loop was stopped"};
+inline constexpr CancelReason context_stopped{"its IOContext was stopped"};
 inline constexpr CancelReason loop_full{"its new event loop had no memory to list it as a guest"};
 }  // namespace reasons
 

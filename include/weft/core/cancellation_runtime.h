@@ -82,6 +82,16 @@ struct CancellationRuntime {
   // The same with a handle, on this loop and at once; the scope's loop hears of it.
   static detail::Strand& start_leased_now(detail::Frame& first, Scope& parent);
 
+  // --- Scheduling: tasks that any worker may start (run/) -----------------------------------------
+
+  // Turns a task's frame into a strand without a home. `parent` is a scope of this loop, or null;
+  // then any thread may do it, and the worker's root scope becomes its parent.
+  static detail::Strand& make_fresh(detail::Frame& first, Scope* parent) noexcept;
+  // The worker that took it out of its queue is its home from now on.
+  static void begin_home(detail::Strand& fresh, Scope& root) noexcept;
+  // Nobody will run it. Requires: it has no parent.
+  static void discard_fresh(detail::Strand& fresh) noexcept;
+
   // --- Moving (src/core/moving.cc) --------------------------------------------------------------
 
   // As start_here(), on another loop; `parent` is a scope of this one, or null. Throws LoopStopped,
@@ -191,6 +201,7 @@ struct CancellationRuntime {
   static void end(detail::Strand& strand) noexcept;
   static void end_shared(detail::Strand& strand, Executor& here) noexcept;
   static void release_child(detail::Strand& child, Executor& here) noexcept;
+  static void child_failed(Scope& scope, detail::Ended& ended) noexcept;
   static void cancel_siblings(Scope& scope) noexcept;
   static void scope_progress(Scope& scope, Executor& here) noexcept;
   static void free_strand(detail::Strand& strand) noexcept;

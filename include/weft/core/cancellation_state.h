@@ -64,6 +64,12 @@ class CancellationState {
     return (before & (HOMED | CANCELLED | CLOSED)) == HOMED;
   }
 
+  // The same, and SHARED is taken back. Requires: nobody else can reach the word (W7).
+  void set_homed_private() noexcept {
+    Word word = (word_.load(detail::relaxed) & ~SHARED) | HOMED;
+    word_.store(word & CANCELLED ? word | KICKED : word, detail::relaxed);
+  }
+
   // The home was stored before. Returns: true if the strand was cancelled before it had one.
   // release: the home, to the canceller that finds HOMED. The reason (W6) is acquired where
   // set_kicked() looks at the word. [pairs with C]

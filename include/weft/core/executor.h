@@ -29,10 +29,26 @@
 
 namespace weft::inline v0 {
 
+class BlockingPool;
+class EventLoop;
+class Executor;
+class IOContext;
+class PlatformIO;
+
 namespace detail {
 class ErrorBook;
 class GuestBook;
 }  // namespace detail
+
+// What a loop offers beside tasks and timers. The rooms io/ and run/ know what these are.
+struct LoopServices {
+  PlatformIO* io = nullptr;          // null: no I/O on this loop
+  BlockingPool* blocking = nullptr;  // null: the process's own
+  IOContext* context = nullptr;      // null: the loop is nobody's worker
+  EventLoop* event_loop = nullptr;   // null: another kind
+  // Takes a fresh strand for any worker to start. Null: the loop is nobody's worker.
+  void (*schedule)(Executor& from, detail::Strand& fresh) noexcept = nullptr;
+};
 
 // Work for a loop: intrusive, no allocation. Stays alive until run was called.
 struct Runnable : detail::PostNode {
@@ -92,6 +108,8 @@ class Executor {
   virtual void arm_timer(detail::TimerNode& timer, std::int64_t deadline_ns);
   virtual void disarm_timer(detail::TimerNode& timer) noexcept;
 
+  [[nodiscard]] const LoopServices& services() const noexcept { return services_; }
+
   // Strands whose home is this loop, husks included. The loop may end when there are none.
   [[nodiscard]] std::size_t strand_count() const noexcept { return strands_; }
   // None here, and none under way to here.
@@ -125,6 +143,8 @@ class Executor {
   // any more go on to where they are.
   void close_inbox() noexcept;
 
+  void offer(const LoopServices& services) noexcept { services_ = services; }
+
   // For loops whose turns are called by someone else: from tell_of_work(true) to the next turn,
   // work_came() is called once if something is made ready on this thread, outside of any turn: a
   // callback has started or cancelled a task. It must not run anything on the spot (L2).
@@ -133,6 +153,11 @@ class Executor {
 
  private:
   friend struct CancellationRuntime;
+
+  // Posts an entry to another loop, which does not end before it has come: at the end of this turn,
+  // with all others that go there, or at once outside of one.
+  void post_soon(detail::HomeIndex home, detail::PostEntry entry) noexcept;
+  void flush_posts() noexcept;
 
   void told_of_work() noexcept {
     tells_ = false;
@@ -158,6 +183,9 @@ class Executor {
   detail::PostChain ready_;
   detail::PostChain kicks_;
   bool tells_ = false;  // tell_of_work()
+  bool in_turn_ = false;
+  detail::HomeIndex soon_home_ = 0;  // post_soon(): for whom
+  detail::PostStack soon_;
   std::size_t strands_ = 0;
   std::uint64_t entries_run_ = 0;
   static constexpr std::int64_t kNotAsked = INT64_MIN;
@@ -169,6 +197,7 @@ class Executor {
   detail::LoopPort* port_ = nullptr;           // its home's
   std::unique_ptr<detail::ErrorBook> errors_;  // of scopes of this loop whose children failed
   std::unique_ptr<detail::GuestBook> guests_;
+  LoopServices services_;
   const bool takes_posts_;
 };
 

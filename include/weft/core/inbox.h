@@ -119,22 +119,33 @@ class PostChain {
   PostNode* tail_ = &head_;  // the last entry, or head_: a push need not ask which
 };
 
+// Entries for one inbox, newest first, as the inbox itself keeps them. Owned by one thread.
+class PostStack {
+ public:
+  [[nodiscard]] bool empty() const noexcept { return newest_ == 0; }
+  void push(PostEntry entry) noexcept {
+    entry.node().next = newest_;
+    if (newest_ == 0) oldest_ = &entry.node();
+    newest_ = entry.bits();
+  }
+
+ private:
+  friend class Inbox;
+  std::uintptr_t newest_ = 0;
+  PostNode* oldest_ = nullptr;
+};
+
 class Inbox {
  public:
   enum class Pushed { quietly, wake_it, closed };
 
   // Any thread. Returns: wake_it: the caller must wake the loop, once (I2); closed: the entry was
   // not taken.
-  Pushed push(PostEntry entry) noexcept {
-    std::uintptr_t head = head_.load(relaxed);
-    for (;;) {
-      if (head == kClosed) return Pushed::closed;
-      entry.node().next = head == kAsleep ? kEmpty : head;
-      // release: publishes the entry and what it stands for. [pairs with T]
-      // relaxed on failure: older entries are linked to, not looked at; kClosed tells nothing more.
-      if (head_.compare_exchange_weak(head, entry.bits(), release, relaxed)) break;
-    }
-    return head == kAsleep ? Pushed::wake_it : Pushed::quietly;
+  Pushed push(PostEntry entry) noexcept { return push(entry.bits(), entry.node()); }
+  // All of them, in the order in which they were stacked. Requires: !entries.empty().
+  Pushed push(PostStack& entries) noexcept {
+    PostNode* oldest = std::exchange(entries.oldest_, nullptr);
+    return push(std::exchange(entries.newest_, 0), *oldest);
   }
 
   // The loop: a look at no cost.
@@ -178,6 +189,18 @@ class Inbox {
   static constexpr std::uintptr_t kEmpty = 0;
   static constexpr std::uintptr_t kAsleep = ~std::uintptr_t{7};
   static constexpr std::uintptr_t kClosed = ~std::uintptr_t{15};
+
+  Pushed push(std::uintptr_t newest, PostNode& oldest) noexcept {
+    std::uintptr_t head = head_.load(relaxed);
+    for (;;) {
+      if (head == kClosed) return Pushed::closed;
+      oldest.next = head == kAsleep ? kEmpty : head;
+      // release: publishes the entries and what they stand for. [pairs with T]
+      // relaxed on failure: older entries are linked to, not looked at; kClosed tells nothing more.
+      if (head_.compare_exchange_weak(head, newest, release, relaxed)) break;
+    }
+    return head == kAsleep ? Pushed::wake_it : Pushed::quietly;
+  }
 
   static PostChain in_order(std::uintptr_t newest) noexcept {
     if (newest == kEmpty || newest == kAsleep || newest == kClosed) return {};

@@ -37,9 +37,18 @@ struct LoopPort {
   void (*wake)(void*) noexcept = nullptr;  // for loops that sleep elsewhere
   void* wake_context = nullptr;
 
+  // Loops that are stopped together, and so are no strangers to each other. Written before the loop
+  // has strands.
+  const void* group = nullptr;
+
   // Any thread. Returns: false if the loop has ended; the entry was not taken.
-  bool post(PostEntry entry) noexcept {
-    switch (inbox.push(entry)) {
+  bool post(PostEntry entry) noexcept { return pushed(inbox.push(entry)); }
+  bool post(PostStack& entries) noexcept { return pushed(inbox.push(entries)); }
+  void wake_owner() noexcept;
+
+ private:
+  bool pushed(Inbox::Pushed how) noexcept {
+    switch (how) {
       case Inbox::Pushed::quietly:
         return true;
       case Inbox::Pushed::closed:
@@ -50,7 +59,6 @@ struct LoopPort {
     wake_owner();
     return true;
   }
-  void wake_owner() noexcept;
 };
 
 [[nodiscard]] LoopPort& port_at(HomeIndex index) noexcept;

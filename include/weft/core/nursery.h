@@ -86,6 +86,16 @@ class Nursery : public Scope {
                        std::forward<Fn>(fn), std::forward<Args>(args)...));
   }
 
+  // The same, on whichever worker of this loop's IOContext has time for it first (run/io_context.h).
+  // UsageError on a loop that is nobody's worker.
+  void schedule(Task<void> task);
+  template <class Fn, class... Args>
+    requires detail::ReturnsAwaitable<std::decay_t<Fn>&, std::decay_t<Args>...>
+  void schedule(Fn&& fn, Args&&... args) {
+    schedule(detail::run_callable<std::decay_t<Fn>, std::decay_t<Args>...>(
+        std::forward<Fn>(fn), std::forward<Args>(args)...));
+  }
+
   // A child that says when it is ready: its last parameter is a TaskStarted<T>. Await the result: it
   // is what the child reported. Until then the child belongs to the awaiting task, and is cancelled
   // with it; from then on it belongs to the nursery. If it ends without a report, its error is
@@ -107,6 +117,9 @@ class Nursery : public Scope {
 
   void open(detail::Continuation waiter);
   [[nodiscard]] detail::Strand& strand() noexcept { return strand_; }
+  // Instead of what an error of a child does otherwise. Home loop.
+  using ChildError = void (*)(Nursery&, const detail::CaughtError&) noexcept;
+  void on_child_error(ChildError handler) noexcept { on_child_error_ = handler; }
   [[nodiscard]] bool any_cancelled() const noexcept { return any_cancelled_; }
 
  private:
@@ -120,6 +133,7 @@ class Nursery : public Scope {
   detail::Strand strand_;
   detail::Continuation waiter_;
   void (*on_settled_)(Nursery&) noexcept = nullptr;  // before the waiter is woken
+  ChildError on_child_error_ = nullptr;
   std::size_t size_ = 0;
   bool any_cancelled_ = false;  // a child ended as cancelled
   bool completed_ = false;

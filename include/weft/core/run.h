@@ -61,8 +61,8 @@ class Loop : public Executor {
   // way included; from now on the loop takes no others (LoopStopped; start_immediate: cancelled from
   // its start). run() returns when they are gone, and the loop is closed until the next run(), but
   // for a VirtualLoop, which its siblings go on driving. Before a run(), or between two: the next
-  // one is stopped from its start.
-  void stop() noexcept;
+  // one is stopped from its start. (A worker of an IOContext stops with all others.)
+  virtual void stop() noexcept;
 
  protected:
   explicit Loop(bool takes_posts = true) : Executor(takes_posts), stop_request_(*this) {}

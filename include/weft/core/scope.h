@@ -34,6 +34,10 @@ class CancelNode;
 class PromiseChildLease;
 class StopToken;
 struct CancellationRuntime;
+namespace detail {
+template <class Fn>
+class BlockingAwaiter;
+}
 
 class Scope {
  public:
@@ -121,13 +125,16 @@ class Scope {
   std::uint16_t ignore_depth_ = 0;
 };
 
-// Polls a scope for cancellation from code that cannot co_await. Valid while the scope is.
+// Polls a scope for cancellation from code that cannot co_await. Valid while the scope is; that of
+// blocking(), while its function runs. Any thread.
 class StopToken {
  public:
   [[nodiscard]] bool stop_requested() const noexcept { return state_->is_effectively_cancelled(); }
 
  private:
   friend class Scope;
+  template <class Fn>
+  friend class detail::BlockingAwaiter;
   explicit StopToken(const CancellationState& state) noexcept : state_(&state) {}
   const CancellationState* state_;
 };

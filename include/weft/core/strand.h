@@ -38,6 +38,7 @@
 #include "weft/core/cancel_reason.h"
 #include "weft/core/cancellation_state.h"
 #include "weft/core/caught_error.h"
+#include "weft/core/fresh_node.h"
 #include "weft/core/inbox.h"
 #include "weft/core/waiter_slot.h"
 
@@ -99,6 +100,7 @@ struct alignas(16) Strand {
   union {
     std::uintptr_t wait;  // an Adapter, and kLeaf
     PostNode link;
+    FreshNode fresh;  // until it has a home
   };
   Frame* top;
   WaiterSlot<JoinWaiter> waiter;
@@ -140,6 +142,7 @@ struct alignas(16) Strand {
 
   static Strand& from_kick(PostNode& node) noexcept { return at(&node, offsetof(Strand, kick)); }
   static Strand& from_link(PostNode& node) noexcept { return at(&node, offsetof(Strand, link)); }
+  static Strand& from_fresh(FreshNode& node) noexcept { return at(&node, offsetof(Strand, fresh)); }
   static Strand& from_parent_link(ParentLink& node) noexcept {
     return at(&node, offsetof(Strand, parent_link));
   }

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+// weft::PlatformIO: what a loop asks of the kernel, in one shape for io_uring, epoll and poll.
+//
+// The shape is completion: start(operation), and later its waiter is woken with the result in it.
+// A driver that only hears of readiness makes the system call itself, at once where it can. There
+// is one driver per loop; it also is what the loop sleeps in.
+//
+// Threads        the loop's own, every member.
+// Cancellation   cancel() answers at once (true: over, nothing was taken) or later (false: the
+//                waiter is woken, the result says whether by -ECANCELED or with what was taken).
+// Allocation     an entry per descriptor; none per operation.
+//
+// docs/design/io_drivers.md says how the three differ, and what a fourth has to do:
+// tests/conformance/ is its examination.
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "weft/io/driver.h"
+#include "weft/io/operation.h"
+
+namespace weft::inline v0 {
+
+class PlatformIO {
+ public:
+  static constexpr int kEventsMax = 256;  // completions per poll(): L2, others want a turn too
+  static constexpr int kInlineMax = 64;   // operations per poll() that may be over at once
+  static constexpr std::int64_t kForever = -1;
+
+  explicit PlatformIO(int wake_fd) noexcept : wake_fd_(wake_fd) {}
+  PlatformIO(const PlatformIO&) = delete;
+  PlatformIO& operator=(const PlatformIO&) = delete;
+  // Requires: no operation is under way. Entries that are left belong to their descriptors.
+  virtual ~PlatformIO();
+
+  [[nodiscard]] virtual Driver driver() const noexcept = 0;
+
+  // A descriptor comes to this loop. The number stays the caller's. Throws std::system_error if it
+  // is none. Sets or clears O_NONBLOCK, as the driver wants it.
+  [[nodiscard]] detail::IoEntry& attach(int fd);
+  // It leaves. Requires: no operation of its is under way. The entry is freed, by O3.
+  void detach(detail::IoEntry& entry) noexcept;
+  // Ends its operations, with EBADF, and detaches it; then the number is closed.
+  void close(detail::IoEntry& entry, UniqueFd fd) noexcept;
+  // The same, from any thread, without a loop too.
+  static void close_elsewhere(detail::IoEntry& entry, UniqueFd fd) noexcept;
+  // An entry for somebody else's descriptor, while operations wait on it.
+  [[nodiscard]] detail::IoEntry& borrow(int fd);
+
+  // Begins an operation. Returns: true: it is over, operation.result says how; false: it is with the
+  // driver (O1). Throws UsageError if another of its kind waits on that descriptor (O2), and then
+  // nothing was begun.
+  [[nodiscard]] bool start(detail::IoOperation& operation);
+  // An accept() that pauses counts as under way, and is not with the driver. resume_paused(): it
+  // goes on now, as start(); forget_paused(): it does not.
+  [[nodiscard]] bool resume_paused(detail::IoOperation& operation) noexcept;
+  void forget_paused(detail::IoOperation& operation) noexcept;
+  // Requires: it is with the driver.
+  [[nodiscard]] bool cancel(detail::IoOperation& operation) noexcept;
+
+  // Tells the kernel what was begun, waits until something is over, someone wakes the loop, or
+  // timeout_ns have passed (0: does not wait; kForever), and wakes the waiters of what is over.
+  virtual void poll(std::int64_t timeout_ns) = 0;
+
+  // Any thread: ends the poll() that waits, or the next one.
+  void wake() const noexcept;
+
+  // Operations with the driver.
+  [[nodiscard]] std::size_t pending() const noexcept { return pending_; }
+  // Descriptors of this loop.
+  [[nodiscard]] std::size_t entries() const noexcept { return entries_; }
+  // Whether poll(0) would find something to do, as far as can be told without the kernel.
+  [[nodiscard]] virtual bool has_completions() const noexcept { return false; }
+
+ protected:
+  // Returns: a new entry, of the driver's own type.
+  [[nodiscard]] virtual detail::IoEntry* make_entry(int fd) = 0;
+  // No operation of the entry's is under way. Frees it, by O3.
+  virtual void drop_entry(detail::IoEntry& entry) noexcept = 0;
+  // The descriptor should be in non-blocking mode.
+  [[nodiscard]] virtual bool wants_nonblocking() const noexcept = 0;
+  virtual bool begin(detail::IoOperation& operation) = 0;
+  virtual bool withdraw(detail::IoOperation& operation) noexcept = 0;
+
+  // The operation is over, and its waiter is woken.
+  void finish(detail::IoOperation& operation, std::int32_t result) noexcept;
+  [[nodiscard]] int wake_fd() const noexcept { return wake_fd_; }
+  [[nodiscard]] detail::IoEntry* first_entry() const noexcept { return first_; }
+  // What descriptors that died elsewhere left here. Called by every poll().
+  void take_closed_elsewhere() noexcept;
+  // Entries outlive the driver where their descriptors do. Every driver's destructor calls it first.
+  void orphan_entries() noexcept;
+
+ private:
+  void forget(detail::IoOperation& operation) noexcept;
+  static void note_pressure(detail::IoOperation& operation) noexcept;
+  void link(detail::IoEntry& entry) noexcept;
+  void unlink(detail::IoEntry& entry) noexcept;
+
+  const int wake_fd_;
+  std::size_t pending_ = 0;
+  std::size_t entries_ = 0;
+  detail::IoEntry* first_ = nullptr;
+  std::vector<detail::IoEntry*> borrowed_;                      // by number
+  detail::Atomic<detail::IoEntry*> closed_elsewhere_{nullptr};  // linked by `next_closed`
+};
+
+}  // namespace weft::inline v0

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: MIT
+#include "weft/io/platform_io.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <mutex>
+#include <system_error>
+
+#include "weft/base/assert.h"
+#include "weft/core/errors.h"
+#include "weft/core/thread_state.h"
+
+namespace weft::inline v0 {
+
+using detail::IoCode;
+using detail::IoEntry;
+using detail::IoOperation;
+
+namespace {
+
+// Settles a descriptor that dies elsewhere against the end of its loop. Never destroyed: a
+// descriptor may be, after main().
+std::mutex& owners_mutex() {
+  alignas(std::mutex) static std::byte storage[sizeof(std::mutex)];
+  static auto* mutex = new (storage) std::mutex;
+  return *mutex;
+}
+
+void set_nonblocking(int fd, bool wanted) {
+  int flags = ::fcntl(fd, F_GETFL);
+  if (flags < 0) throw std::system_error(errno, std::generic_category(), "fcntl(F_GETFL)");
+  int changed = wanted ? flags | O_NONBLOCK : flags & ~O_NONBLOCK;
+  if (changed != flags && ::fcntl(fd, F_SETFL, changed) < 0) {
+    throw std::system_error(errno, std::generic_category(), "fcntl(F_SETFL)");
+  }
+}
+
+}  // namespace
+
+PlatformIO::~PlatformIO() {
+  WEFT_ASSERT(pending_ == 0, "L12: a loop's driver ends after every operation that was begun");
+  WEFT_ASSERT(!first_, "every driver orphans its entries");
+}
+
+// --- Descriptors --------------------------------------------------------------------------------
+
+IoEntry& PlatformIO::attach(int fd) {
+  struct stat status;
+  if (::fstat(fd, &status) < 0) {
+    throw std::system_error(errno, std::generic_category(), "this is no open descriptor");
+  }
+  IoEntry* entry = make_entry(fd);
+  entry->is_socket = S_ISSOCK(status.st_mode);
+  entry->is_file = S_ISREG(status.st_mode) || S_ISDIR(status.st_mode) || S_ISBLK(status.st_mode);
+  try {
+    if (!entry->is_file) set_nonblocking(fd, wants_nonblocking());
+  } catch (...) {
+    delete entry;
+    throw;
+  }
+  link(*entry);
+  return *entry;
+}
+
+IoEntry& PlatformIO::borrow(int fd) {
+  WEFT_ASSERT(fd >= 0, "readable() and writable() take an open descriptor");
+  auto index = static_cast<std::size_t>(fd);
+  if (index >= borrowed_.size()) borrowed_.resize(index + 1);
+  if (!borrowed_[index]) {
+    IoEntry* entry = make_entry(fd);
+    entry->borrowed = true;
+    link(*entry);
+    borrowed_[index] = entry;
+  }
+  return *borrowed_[index];
+}
+
+void PlatformIO::link(IoEntry& entry) noexcept {
+  entry.io.store(this, detail::relaxed);
+  entry.next = first_;
+  if (first_) first_->prev = &entry;
+  first_ = &entry;
+  ++entries_;
+}
+
+void PlatformIO::unlink(IoEntry& entry) noexcept {
+  if (entry.prev) {
+    entry.prev->next = entry.next;
+  } else {
+    first_ = entry.next;
+  }
+  if (entry.next) entry.next->prev = entry.prev;
+  entry.prev = entry.next = nullptr;
+  --entries_;
+}
+
+void PlatformIO::detach(IoEntry& entry) noexcept {
+  WEFT_ASSERT(entry.in_flight == 0, "a descriptor leaves its loop while nobody waits on it");
+  if (entry.borrowed) borrowed_[static_cast<std::size_t>(entry.fd)] = nullptr;
+  unlink(entry);
+  UniqueFd closes_last = std::move(entry.owned);
+  drop_entry(entry);
+}
+
+void PlatformIO::close(IoEntry& entry, UniqueFd fd) noexcept {
+  entry.owned = std::move(fd);
+  entry.closing = true;
+  ++entry.in_flight;  // finish() must not free it under our hands
+  for (IoOperation* operation : {entry.reader, entry.writer}) {
+    if (operation && withdraw(*operation)) finish(*operation, -EBADF);
+  }
+  if (--entry.in_flight == 0) detach(entry);
+}
+
+void PlatformIO::close_elsewhere(IoEntry& entry, UniqueFd fd) noexcept {
+  std::lock_guard lock(owners_mutex());
+  PlatformIO* io = entry.io.load(detail::relaxed);
+  if (!io) {
+    delete &entry;
+    return;
+  }
+  entry.owned = std::move(fd);
+  entry.next_closed = io->closed_elsewhere_.load(detail::relaxed);
+  // release: the entry, to the loop that takes it. [pairs with T]
+  io->closed_elsewhere_.store(&entry, detail::release);
+  io->wake();
+}
+
+void PlatformIO::take_closed_elsewhere() noexcept {
+  if (!closed_elsewhere_.load(detail::relaxed)) [[likely]]
+    return;
+  IoEntry* entry;
+  {
+    std::lock_guard lock(owners_mutex());
+    entry = closed_elsewhere_.exchange(nullptr, detail::acquire);  // T
+  }
+  while (entry) {
+    IoEntry* next = entry->next_closed;
+    close(*entry, std::move(entry->owned));
+    entry = next;
+  }
+}
+
+void PlatformIO::orphan_entries() noexcept {
+  std::lock_guard lock(owners_mutex());
+  for (IoEntry* dead = closed_elsewhere_.exchange(nullptr, detail::acquire); dead;) {
+    IoEntry* next = dead->next_closed;
+    detach(*dead);
+    dead = next;
+  }
+  while (first_) {
+    IoEntry& entry = *first_;
+    unlink(entry);
+    entry.io.store(nullptr, detail::relaxed);
+  }
+}
+
+void PlatformIO::wake() const noexcept {
+  std::uint64_t one = 1;
+  // It cannot fail but for a full counter, and then the loop is awake for a long time.
+  static_cast<void>(::write(wake_fd_, &one, sizeof one));
+}
+
+// --- Operations ---------------------------------------------------------------------------------
+
+bool PlatformIO::start(IoOperation& operation) {
+  IoEntry* entry = operation.entry;
+  if (entry && !blocks(operation.code)) {
+    IoOperation*& slot = entry->slot_of(operation.code);
+    if (slot) [[unlikely]] {
+      detail::throw_usage_error(
+          reads(operation.code)
+              ? "one reader at a time: another task reads from, or accepts on, this descriptor"
+              : "one writer at a time: another task writes to, or connects, this descriptor");
+    }
+    slot = &operation;
+  }
+  if (entry) ++entry->in_flight;
+  ++pending_;
+  bool over;
+  try {
+    over = begin(operation);
+  } catch (...) {
+    forget(operation);
+    throw;
+  }
+  if (over) {
+    note_pressure(operation);
+    forget(operation);
+  }
+  return over;
+}
+
+// A listener that has run into a limit is not to be asked again at once: the connection that it could
+// not take is still there, and so it would answer at once, too.
+void PlatformIO::note_pressure(IoOperation& operation) noexcept {
+  if (operation.code != IoCode::accept) return;
+  int error = -operation.result;
+  if (error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM) {
+    operation.entry->accept_paused = true;
+  }
+}
+
+bool PlatformIO::resume_paused(IoOperation& operation) noexcept {
+  IoEntry& entry = *operation.entry;
+  if (!entry.closing && !entry.reader) {
+    --entry.in_flight;
+    return start(operation);  // it has its slot; nothing is left that throws
+  }
+  operation.result = entry.closing ? -EBADF : -EBUSY;
+  forget_paused(operation);
+  return true;
+}
+
+void PlatformIO::forget_paused(IoOperation& operation) noexcept {
+  IoEntry& entry = *operation.entry;
+  if (--entry.in_flight == 0 && entry.closing) detach(entry);
+}
+
+bool PlatformIO::cancel(IoOperation& operation) noexcept {
+  operation.cancel_asked = true;
+  if (!withdraw(operation)) return false;
+  forget(operation);
+  return true;
+}
+
+void PlatformIO::finish(IoOperation& operation, std::int32_t result) noexcept {
+  IoEntry* entry = operation.entry;
+  if (result == -ECANCELED && entry && entry->closing) result = -EBADF;
+  operation.result = result;
+  note_pressure(operation);
+  detail::Continuation waiter = operation.waiter;
+  forget(operation);
+  waiter.wake();  // from here on the operation may be gone
+}
+
+void PlatformIO::forget(IoOperation& operation) noexcept {
+  --pending_;
+  IoEntry* entry = operation.entry;
+  if (!entry) return;
+  if (!blocks(operation.code)) entry->slot_of(operation.code) = nullptr;
+  if (--entry->in_flight > 0) return;
+  if (entry->closing || entry->borrowed) detach(*entry);
+}
+
+}  // namespace weft::inline v0

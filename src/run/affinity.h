@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+// Processors: how many this process may use, and binding a thread to one of them.
+#include <sched.h>
+
+namespace weft::inline v0::detail {
+
+[[nodiscard]] unsigned processors_allowed() noexcept;
+
+// Binds the calling thread to the n-th processor that it may use, modulo their number, until this
+// object goes.
+class Pinned {
+ public:
+  Pinned(bool wanted, unsigned n) noexcept;
+  ~Pinned();
+  Pinned(const Pinned&) = delete;
+  Pinned& operator=(const Pinned&) = delete;
+
+ private:
+  bool pinned_ = false;
+  cpu_set_t before_;
+};
+
+}  // namespace weft::inline v0::detail

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT
+#include "weft/run/event_loop.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <optional>
+#include <system_error>
+
+#include "pause.h"
+#include "step.h"
+#include "weft/base/assert.h"
+#include "weft/core/frame_pool.h"
+#include "weft/io/platform_io.h"
+
+namespace weft::inline v0 {
+
+namespace {
+
+constexpr std::int64_t kSpinMinNs = 1'000;  // less is not worth the looking
+
+std::int64_t clock_ns() noexcept {
+  auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+}
+
+UniqueFd make_wake_fd() {
+  UniqueFd fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!fd) throw std::system_error(errno, std::generic_category(), "eventfd");
+  return fd;
+}
+
+void ignore_broken_pipes() {
+  static const bool once = [] {
+    struct sigaction now;
+    if (::sigaction(SIGPIPE, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) {
+      std::signal(SIGPIPE, SIG_IGN);
+    }
+    return true;
+  }();
+  static_cast<void>(once);
+}
+
+}  // namespace
+
+EventLoop::EventLoop(EventLoopOptions options)
+    : driver_(choose_driver(options.driver)),
+      spin_max_ns_(std::thread::hardware_concurrency() > 1 ? options.spin.count() : 0),
+      wake_fd_(make_wake_fd()),
+      timers_(clock_ns()) {
+  ignore_broken_pipes();
+  offer({.event_loop = this});
+  std::lock_guard lock(port().mutex);
+  port().wake_context = this;
+  port().wake = [](void* self) noexcept {
+    auto& loop = *static_cast<EventLoop*>(self);
+    loop.wakeups_.fetch_add(1, detail::relaxed);
+    loop.wake();
+  };
+}
+
+EventLoop::~EventLoop() {
+  if (!is_closed()) {
+    Loop::stop();
+    detail::DrivingScope driving(*this);
+    prepare();
+    while (!try_close()) step([&] { return has_no_strands(); });
+  }
+}
+
+EventLoop* EventLoop::current_or_null() noexcept {
+  Executor* loop = Executor::current_or_null();
+  return loop ? loop->services().event_loop : nullptr;
+}
+
+void EventLoop::stop() noexcept {
+  if (worker_) {
+    worker_->context().stop();
+  } else {
+    Loop::stop();
+  }
+}
+
+void EventLoop::wake() const noexcept {
+  std::uint64_t one = 1;
+  // It cannot fail but for a full counter, and then the loop is awake for a long time.
+  static_cast<void>(::write(wake_fd_.get(), &one, sizeof one));
+}
+
+std::int64_t EventLoop::now_ns() const { return clock_ns(); }
+void EventLoop::arm_timer(detail::TimerNode& timer, std::int64_t deadline_ns) {
+  timers_.arm(timer, deadline_ns);
+  interleave(true);
+}
+void EventLoop::disarm_timer(detail::TimerNode& timer) noexcept { timers_.disarm(timer); }
+
+EventLoopStatistics EventLoop::statistics() const {
+  return {.turns = turns_,
+          .entries = entries_run(),
+          .sleeps = sleeps_,
+          .wakeups = wakeups_.load(detail::relaxed),
+          .spins = spins_,
+          .tasks = strand_count(),
+          .timers = timers_.size(),
+          .operations = io_ ? io_->pending() : 0,
+          .descriptors = io_ ? io_->entries() : 0};
+}
+
+void EventLoop::drive(detail::RootWaiter& root) {
+  detail::DrivingScope driving(*this);
+  prepare();
+  // L12: not before its last strand is gone, husks that wait for a kick under way included.
+  while (!root.done || !try_close()) {
+    step([&] { return root.done && has_no_strands(); });
+  }
+}
+
+void EventLoop::prepare() {
+  std::thread::id here = std::this_thread::get_id();
+  // io_uring's rings are their maker's alone; the others do not care, and nothing is under way.
+  if (io_ && io_thread_ != here && driver_ == Driver::io_uring) io_.reset();
+  if (!io_) io_ = make_platform_io(driver_, wake_fd_.get());
+  io_thread_ = here;
+  LoopServices services = this->services();
+  services.io = io_.get();
+  offer(services);
+}
+
+// --- Sleeping -----------------------------------------------------------------------------------
+
+std::int64_t EventLoop::timeout_ns() {
+  std::optional<std::int64_t> deadline = timers_.next_deadline();
+  if (!deadline) return PlatformIO::kForever;
+  return std::max<std::int64_t>(*deadline - clock_ns(), 0);
+}
+
+void EventLoop::wait() {
+  polled_at_ = entries_run();
+  std::int64_t timeout = timeout_ns();
+  if (timeout != 0) {
+    if (spin_ns_ > 0 && spin()) return;
+    if (!port().inbox.try_sleep()) return;
+  }
+  ++sleeps_;
+  flush_foreign_frames();  // their owners may wait for them a long time
+  // The clock is asked only where the answer matters: a loop that is woken by I/O does not spin.
+  bool timed = inbox_woke_ && spin_max_ns_ > 0;
+  std::int64_t since = timed ? clock_ns() : 0;
+  io_->poll(timeout);
+  slept(timed, since);
+}
+
+// Returns: true if something came.
+bool EventLoop::spin() {
+  constexpr int kLooksPerClock = 32;
+  std::int64_t until = clock_ns() + spin_ns_;
+  do {
+    for (int i = 0; i < kLooksPerClock; ++i) {
+      if (port().inbox.has_entries()) {
+        ++spins_;
+        return true;
+      }
+      detail::pause_processor();
+    }
+  } while (clock_ns() < until);
+  return false;
+}
+
+// A post that came soon after we fell asleep would have been worth spinning for: next time we spin
+// twice as long as it took. Anything else makes it less worth.
+void EventLoop::slept(bool timed, std::int64_t since) noexcept {
+  inbox_woke_ = port().inbox.has_entries();
+  if (inbox_woke_ && timed) {
+    std::int64_t took = clock_ns() - since;
+    if (took < spin_max_ns_) {
+      spin_ns_ = std::clamp(2 * took, kSpinMinNs, spin_max_ns_);
+      return;
+    }
+  }
+  spin_ns_ = spin_ns_ / 2 < kSpinMinNs ? 0 : spin_ns_ / 2;
+}
+
+}  // namespace weft::inline v0

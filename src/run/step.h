@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+// One turn of an EventLoop, for its drivers: run() of a single loop, and the workers of an IOContext.
+#include "weft/io/platform_io.h"
+#include "weft/run/event_loop.h"
+#include "worker.h"
+
+namespace weft::inline v0 {
+
+// ... and a sleep, unless there is something to do or it is all over.
+template <class Over>
+void EventLoop::step(Over over) {
+  ++turns_;
+  interleave(timers_.size() > 0 || io_->pending() > 0);
+  if (worker_) worker_->take_own();
+  turn();
+  if (worker_) worker_->count_ended();
+  if (timers_.size() > 0) timers_.fire_due(now_ns(), kTimersPerTurn);
+  if (has_ready()) {
+    if ((io_->pending() > 0 || io_->has_completions()) &&
+        entries_run() - polled_at_ >= kEntriesPerPoll) {
+      polled_at_ = entries_run();
+      io_->poll(0);
+    }
+    return;
+  }
+  if (over()) return;
+  if (worker_) {
+    worker_->idle();
+  } else {
+    wait();
+  }
+}
+
+}  // namespace weft::inline v0

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: MIT
+#include "worker.h"
+
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "context_impl.h"
+#include "step.h"
+#include "weft/base/assert.h"
+#include "weft/base/log.h"
+#include "weft/core/tree.h"
+
+namespace weft::inline v0::detail {
+
+Worker::Worker(IOContext& context, unsigned index, const EventLoopOptions& options)
+    : loop(options),
+      context_(context),
+      index_(index),
+      random_(0x9e3779b9u * (index + 1)),
+      wake_(*this,
+            [](Runnable& work) noexcept {
+              static_cast<Request&>(work).worker->wake_under_way_ =
+                  false;  // W3; idle() will search
+            }),
+      stop_(*this,
+            [](Runnable& work) noexcept { static_cast<Request&>(work).worker->stop_here(); }),
+      leave_(*this,
+             [](Runnable& work) noexcept { static_cast<Request&>(work).worker->leave_here(); }),
+      draw_(*this,
+            [](Runnable& work) noexcept { static_cast<Request&>(work).worker->log_tree(); }) {
+  loop.worker_ = this;
+}
+
+Worker::~Worker() {
+  loop.worker_ = nullptr;  // from here on it is a loop like any other
+  // Never run: their frames were never entered.
+  auto discard = [](FreshNode& node) {
+    CancellationRuntime::discard_fresh(Strand::from_fresh(node));
+  };
+  while (queue.take(kFreshPerTurn, discard) == TaskQueue::Taken::some) {
+  }
+}
+
+// --- Any thread ---------------------------------------------------------------------------------
+
+void Worker::wake_to_search() noexcept {
+  bool posted = loop.post(static_cast<Runnable&>(wake_));
+  WEFT_ASSERT(posted, "W2: a worker that is parked has its loop open");
+}
+void Worker::ask_to_stop() noexcept {
+  // A loop that has closed has nothing left to stop.
+  static_cast<void>(loop.post(static_cast<Runnable&>(stop_)));
+}
+void Worker::ask_for_tree() noexcept {
+  static_cast<void>(loop.post(static_cast<Runnable&>(draw_)));
+}
+void Worker::ask_to_leave() noexcept {
+  bool posted = loop.post(static_cast<Runnable&>(leave_));
+  WEFT_ASSERT(posted, "a worker closes after it was asked to leave");
+}
+
+// --- A run() ------------------------------------------------------------------------------------
+
+void Worker::open() {
+  loop.prepare();
+  leaving_ = false;
+  roots_ = counted_ = 0;
+  root_.emplace(&IOContext::Impl::root_failed, context_.impl_.get());
+  root_->open_here();
+}
+
+void Worker::drive() {
+  while (!has_left() || !loop.try_close()) {
+    loop.step([&] { return has_left() && loop.has_no_strands(); });
+  }
+  closed();
+}
+
+void Worker::closed() noexcept {
+  WEFT_ASSERT(!wake_under_way_, "W3: what was posted has run when a loop closes");
+  if (std::exchange(searching_, false)) static_cast<void>(context_.impl_->idle.end_search());
+}
+
+void Worker::run(std::promise<void>& opened) {
+  RunGuard guard(loop);
+  DrivingScope driving(loop);
+  try {
+    open();
+  } catch (...) {
+    opened.set_exception(std::current_exception());
+    return;
+  }
+  opened.set_value();
+  drive();
+}
+
+void Worker::belong_to(const void* group, const LoopServices& services) {
+  std::lock_guard lock(loop.port().mutex);
+  loop.port().group = group;
+  loop.offer(services);
+}
+
+std::string Worker::tree() {
+  TaskTreeCollector tree;
+  tree.node("worker " + std::to_string(index_));
+  if (index_ == 0 && context_.impl_->main_strand) tree.task(*context_.impl_->main_strand);
+  tree.children(*root_);
+  return tree.take();
+}
+
+void Worker::log_tree() noexcept { log(LogLevel::warning, tree()); }
+
+void Worker::stop_here() noexcept {
+  loop.port().arrivals.refuse();
+  root_->cancel_all(reasons::context_stopped);
+  loop.cancel_guests(reasons::context_stopped);
+}
+
+void Worker::leave_here() noexcept {
+  leaving_ = true;
+  root_->release();
+}
+
+void Worker::count_ended() noexcept {
+  std::uint64_t ended = roots_ - root_->size();
+  if (ended == counted_) return;
+  context_.impl_->roots_ended(ended - counted_);
+  counted_ = ended;
+}
+
+IOContext::WorkerStatistics Worker::statistics() {
+  return {.loop = loop.statistics(),
+          .tasks_run = entered_,
+          .tasks_stolen = stolen_,
+          .queue_depth = queue.count_to(IOContext::kQueueDepthCounted)};
+}
+
+// --- Fresh tasks --------------------------------------------------------------------------------
+
+void Worker::adopt(FreshNode& node) noexcept {
+  Strand& fresh = Strand::from_fresh(node);
+  ++entered_;
+  if (!fresh.parent_link.parent()) ++roots_;
+  CancellationRuntime::begin_home(fresh, *root_);
+}
+
+void Worker::take_own() {
+  if (queue.looks_empty() || leaving_) return;
+  TaskQueue::Taken taken = queue.take(kFreshPerTurn, [&](FreshNode& node) { adopt(node); });
+  if (taken == TaskQueue::Taken::some && searching_) found_work();
+}
+
+void Worker::found_work() {
+  searching_ = false;
+  IOContext::Impl& pool = *context_.impl_;
+  if (pool.idle.end_search() && pool.any_fresh()) pool.notify();
+}
+
+// Returns: true if it has found something.
+bool Worker::search() {
+  IOContext::Impl& pool = *context_.impl_;
+  std::size_t count = pool.workers.size();
+  if (count == 1) return false;
+  if (!searching_) searching_ = pool.idle.begin_search(count);
+  if (!searching_) return false;
+  random_ ^= random_ << 13;
+  random_ ^= random_ >> 17;
+  random_ ^= random_ << 5;
+  for (std::size_t i = 0; i < count; ++i) {
+    Worker& victim = *pool.workers[(random_ + i) % count];
+    if (&victim == this || victim.queue.looks_empty()) continue;
+    TaskQueue::Taken taken = victim.queue.take(kStolenAtOnce, [&](FreshNode& node) {
+      ++stolen_;
+      adopt(node);
+    });
+    if (taken != TaskQueue::Taken::some) continue;
+    found_work();
+    return true;
+  }
+  return false;
+}
+
+void Worker::idle() {
+  if (!leaving_ && search()) return;
+  if (!sleep()) std::this_thread::yield();  // a queue is not empty, and yet nothing can be taken
+}
+
+// Returns: false if it did not, because there are fresh tasks.
+bool Worker::sleep() {
+  IOContext::Impl& pool = *context_.impl_;
+  // With its wake-up under way it is nobody's to wake, and will be woken all the same (W3).
+  bool park = !wake_under_way_ && !leaving_;
+  if (park) {
+    pool.idle.park(index_, std::exchange(searching_, false));
+    if (pool.any_fresh()) {
+      if (!pool.idle.unpark(index_)) searching_ = wake_under_way_ = true;
+      return false;
+    }
+  }
+  loop.wait();
+  if (park && !pool.idle.unpark(index_)) searching_ = wake_under_way_ = true;
+  return true;
+}
+
+}  // namespace weft::inline v0::detail
