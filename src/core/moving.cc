@@ -60,7 +60,9 @@ void for_each_node(const detail::Topology& topology, Fn&& fn) {
 void CancellationRuntime::announce(Executor& target, const char* what) {
   require_posts(Executor::current(what), what, "here");
   require_posts(target, what, "there");
-  if (target.port().arrivals.announce()) return;
+  detail::LoopPort& port = target.port();
+  bool together = port.group && port.group == Executor::current_or_null()->port().group;
+  if (together ? port.arrivals.announce_within_group() : port.arrivals.announce()) return;
   throw LoopStopped(std::string(what) + ": this event loop takes no more tasks: it was stopped, " +
                     "or its run() has returned");
 }
@@ -167,7 +169,9 @@ void CancellationRuntime::arrive(Strand& strand) noexcept {
   }
   push_ready(strand, loop);
   list_if_guest(strand, loop);
-  if (loop.port().arrivals.refuses()) cancel(strand, reasons::loop_stopped);
+  if (loop.port().arrivals.refuses()) {
+    cancel(strand, loop.port().group ? reasons::context_stopped : reasons::loop_stopped);
+  }
 }
 
 void CancellationRuntime::arrive_with_errors(detail::PostNode& node) noexcept {

@@ -30,7 +30,11 @@ void Loop::open() noexcept {
   if (closed_) port().inbox.reopen();  // first: whoever announces a strand may post it (A3)
   closed_ = false;
   // A request that came before is answered by doom(); so it must stay refused.
-  if (!stop_asked_) port().arrivals.accept();
+  if (stop_asked_) {
+    port().arrivals.reopen();
+  } else {
+    port().arrivals.accept();
+  }
 }
 
 void Loop::stop() noexcept {
@@ -72,11 +76,16 @@ bool Loop::try_close() noexcept {
   if (strand_count() != 0 || has_ready()) return false;
   std::lock_guard lock(stop_mutex_);
   bool refused = port().arrivals.refuses();
-  if (!port().arrivals.refuse_if_none()) return false;
+  if (!port().arrivals.close_if_none()) return false;
   closed_ = port().inbox.try_close();
   // What was sent before the end is run before the end, and may start something here.
-  if (!closed_ && !refused) port().arrivals.accept();
-  return closed_;
+  if (closed_) return true;
+  if (refused) {
+    port().arrivals.reopen();
+  } else {
+    port().arrivals.accept();
+  }
+  return false;
 }
 
 namespace detail {

@@ -241,6 +241,7 @@ bool IOContext::Impl::has_to_decide(RootWaiter& root) noexcept {
 }
 
 void IOContext::Impl::decide(RootWaiter& root) noexcept {
+  if (root.done) main_strand = nullptr;
   if (!stopping_ && stop_asked_.load(detail::acquire)) begin_stop(reasons::context_stopped);
   if (!root.done || left_) return;
   if (!scope_released_) {

@@ -104,7 +104,8 @@ void Worker::belong_to(const void* group, const LoopServices& services) {
 std::string Worker::tree() {
   TaskTreeCollector tree;
   tree.node("worker " + std::to_string(index_));
-  if (index_ == 0 && context_.impl_->main_strand) tree.task(*context_.impl_->main_strand);
+  Strand* main = index_ == 0 ? context_.impl_->main_strand : nullptr;
+  if (main && !main->waiter.done()) tree.task(*main);
   tree.children(*root_);
   return tree.take();
 }

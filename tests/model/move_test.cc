@@ -303,7 +303,7 @@ struct Ending {
     RL_ASSERT(inbox.post(kMoved));  // A3
   }
   void run_until_over() {
-    while (!arrivals.refuse_if_none()) {
+    while (!arrivals.close_if_none()) {
       RL_ASSERT(inbox.take() == kMoved);
       arrivals.arrived();
       ++came;
@@ -345,7 +345,7 @@ struct StopRacesASender : rl::test_suite<StopRacesASender, 3> {
   }
   void run() {
     bool stopped = false;
-    while (!stopped || guests > 0 || !ending.arrivals.refuse_if_none()) {
+    while (!stopped || guests > 0 || !ending.arrivals.close_if_none()) {
       if (ending.inbox.take() == kStop) {
         guests = 0;  // cancelled, and gone
         stopped = true;
@@ -364,25 +364,36 @@ struct StopRacesASender : rl::test_suite<StopRacesASender, 3> {
 };
 
 // A loop that was closed opens again: whoever sees that it takes strands finds its inbox open (A3).
-struct OpeningRacesASender : rl::test_suite<OpeningRacesASender, 2> {
+// One that was stopped before opens to its own group alone.
+template <class Self, bool kStopped>
+struct Opening : rl::test_suite<Self, 2> {
   weft::detail::Inbox inbox;
   weft::detail::ArrivalCount arrivals;
   weft::detail::PostNode node;
 
   void before() {
     RL_ASSERT(inbox.try_close());
-    arrivals.refuse();
+    RL_ASSERT(arrivals.close_if_none());
   }
   void thread(unsigned index) {
     if (index == 0) {
       inbox.reopen();
-      arrivals.accept();
-    } else if (arrivals.announce()) {
+      if (kStopped) {
+        arrivals.reopen();
+      } else {
+        arrivals.accept();
+      }
+      return;
+    }
+    if (kStopped) RL_ASSERT(!arrivals.announce());
+    if (kStopped ? arrivals.announce_within_group() : arrivals.announce()) {
       weft::detail::PostEntry entry(node, weft::detail::PostKind::moved);
       RL_ASSERT(inbox.push(entry) != weft::detail::Inbox::Pushed::closed);
     }
   }
 };
+struct OpeningRacesASender : Opening<OpeningRacesASender, false> {};
+struct StoppedOpeningRacesASender : Opening<StoppedOpeningRacesASender, true> {};
 
 }  // namespace
 
@@ -396,5 +407,6 @@ int main() {
   report.check<SendersRaceTheLoopsEnd>("SendersRaceTheLoopsEnd", weft_model::every());
   report.check<StopRacesASender>("StopRacesASender", weft_model::every());
   report.check<OpeningRacesASender>("OpeningRacesASender", weft_model::every());
+  report.check<StoppedOpeningRacesASender>("StoppedOpeningRacesASender", weft_model::every());
   return report.result();
 }

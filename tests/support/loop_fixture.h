@@ -13,9 +13,11 @@
 #include <functional>
 #include <mutex>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "support/runtime_loop.h"
 #include "weft/base/log.h"
 #include "weft/testing/thread_loop.h"
 #include "weft/testing/virtual_loop.h"
@@ -23,7 +25,8 @@
 
 namespace weft::test {
 
-using LoopTypes = ::testing::Types<weft::testing::VirtualLoop, weft::testing::ThreadLoop>;
+using LoopTypes =
+    ::testing::Types<weft::testing::VirtualLoop, weft::testing::ThreadLoop, RuntimeLoop>;
 
 template <class L>
 class LoopTest : public ::testing::Test {
@@ -35,7 +38,11 @@ class LoopTest : public ::testing::Test {
 
 template <class L, class A>
 decltype(auto) run_on(L& loop, A&& awaitable) {
-  return weft::run(loop, std::forward<A>(awaitable));
+  if constexpr (std::is_same_v<L, RuntimeLoop>) {
+    return loop.run(std::forward<A>(awaitable));
+  } else {
+    return weft::run(loop, std::forward<A>(awaitable));
+  }
 }
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)

@@ -23,28 +23,40 @@ namespace weft::inline v0::detail {
 class ArrivalCount {
  public:
   // Returns: false if the loop refuses. True: the caller owes one post of a strand (A3).
-  [[nodiscard]] bool announce() noexcept {
-    std::uint32_t seen = word_.load(relaxed);
-    do {
-      if (seen & kRefuses) return false;
-    } while (!word_.compare_exchange_weak(seen, seen + 1, acquire, relaxed));  // A
-    return true;
-  }
+  [[nodiscard]] bool announce() noexcept { return announce_unless(kRefuses); }
+  // The same from a loop that is stopped together with this one: refused only when it has closed.
+  [[nodiscard]] bool announce_within_group() noexcept { return announce_unless(kClosed); }
   void refuse() noexcept { word_.fetch_or(kRefuses, relaxed); }
 
   // The post has come.
   void arrived() noexcept { word_.fetch_sub(1, relaxed); }
-  [[nodiscard]] bool none() const noexcept { return (word_.load(relaxed) & ~kRefuses) == 0; }
+  [[nodiscard]] bool none() const noexcept { return (word_.load(relaxed) & ~kFlags) == 0; }
   [[nodiscard]] bool refuses() const noexcept { return word_.load(relaxed) & kRefuses; }
-  // Returns: false if strands are under way; then nothing was changed (A2).
-  [[nodiscard]] bool refuse_if_none() noexcept {
-    std::uint32_t none = 0;
-    return word_.compare_exchange_strong(none, kRefuses, relaxed, relaxed) || none == kRefuses;
+  // Returns: false if strands are under way; then nothing was changed (A2). Otherwise it refuses
+  // everyone.
+  [[nodiscard]] bool close_if_none() noexcept {
+    std::uint32_t seen = word_.load(relaxed);
+    do {
+      if ((seen & ~kFlags) != 0) return false;
+    } while (!word_.compare_exchange_weak(seen, kFlags, relaxed, relaxed));
+    return true;
   }
-  void accept() noexcept { word_.fetch_and(~kRefuses, release); }  // [pairs with A]
+  void accept() noexcept { word_.fetch_and(~kFlags, release); }  // [pairs with A]
+  // Not closed any more; who was refused before is refused still.
+  void reopen() noexcept { word_.fetch_and(~kClosed, release); }  // [pairs with A]
 
  private:
   static constexpr std::uint32_t kRefuses = 1u << 31;
+  static constexpr std::uint32_t kClosed = 1u << 30;
+  static constexpr std::uint32_t kFlags = kRefuses | kClosed;
+
+  bool announce_unless(std::uint32_t flag) noexcept {
+    std::uint32_t seen = word_.load(relaxed);
+    do {
+      if (seen & flag) return false;
+    } while (!word_.compare_exchange_weak(seen, seen + 1, acquire, relaxed));  // A
+    return true;
+  }
 
   Atomic<std::uint32_t> word_{0};
 };
