@@ -2,6 +2,7 @@
 #include "weft/io/platform_io.h"
 
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -55,6 +56,13 @@ IoEntry& PlatformIO::attach(int fd) {
   IoEntry* entry = make_entry(fd);
   entry->is_socket = S_ISSOCK(status.st_mode);
   entry->is_file = S_ISREG(status.st_mode) || S_ISDIR(status.st_mode) || S_ISBLK(status.st_mode);
+  if (chaos_.on()) {
+    int type = 0;
+    socklen_t size = sizeof type;
+    entry->is_stream =
+        S_ISFIFO(status.st_mode) ||
+        (::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM);
+  }
   try {
     if (!entry->is_file) set_nonblocking(fd, wants_nonblocking());
   } catch (...) {
@@ -180,6 +188,8 @@ bool PlatformIO::start(IoOperation& operation) {
   }
   if (entry) ++entry->in_flight;
   ++pending_;
+  if (chaos_.on()) [[unlikely]]
+    split(operation);
   bool over;
   try {
     over = begin(operation);
@@ -192,6 +202,14 @@ bool PlatformIO::start(IoOperation& operation) {
     forget(operation);
   }
   return over;
+}
+
+// A stream may take, or give, less than was asked for at any time.
+void PlatformIO::split(IoOperation& operation) noexcept {
+  bool data = operation.code == IoCode::read || operation.code == IoCode::write;
+  if (!data || !operation.entry->is_stream || !chaos_.one_in(2)) return;
+  constexpr std::size_t kPieceMax = 64;
+  operation.length = chaos_.portion(operation.length < kPieceMax ? operation.length : kPieceMax);
 }
 
 // A listener that has run into a limit is not to be asked again at once: the connection that it could

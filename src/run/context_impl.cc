@@ -158,6 +158,7 @@ void IOContext::Impl::run(Frame& main, RootWaiter& root) {
   detail::Pinned pinned(options.pin_threads, 0);
   stopping_ = scope_released_ = left_ = false;
   winding_down_.store(false, detail::relaxed);
+  live_.fetch_and(~kLeaving, detail::relaxed);
   first.open();
   try {
     open_threads();
@@ -188,16 +189,18 @@ void IOContext::Impl::open_threads() {
   sigset_t all, before;
   sigfillset(&all);
   std::vector<std::future<void>> opened;
+  std::promise<void> all_opened;
+  std::shared_future<void> wait_for_all = all_opened.get_future().share();
   pthread_sigmask(SIG_SETMASK, &all, &before);
   std::exception_ptr failed;
   try {
     for (std::size_t i = 1; i < workers.size(); ++i) {
       std::promise<void> promise;
       opened.push_back(promise.get_future());
-      threads_.emplace_back([this, i, promise = std::move(promise)]() mutable {
+      threads_.emplace_back([this, i, wait_for_all, promise = std::move(promise)]() mutable {
         Worker& worker = *workers[i];
         detail::Pinned pinned(options.pin_threads, static_cast<unsigned>(i));
-        worker.run(promise);
+        worker.run(promise, std::move(wait_for_all));
       });
     }
   } catch (...) {
@@ -213,7 +216,9 @@ void IOContext::Impl::open_threads() {
       if (!failed) failed = std::current_exception();
     }
   }
+  all_opened.set_value();
   if (!failed) return;
+  live_.fetch_or(kLeaving, detail::relaxed);
   for (std::size_t i : running) workers[i]->ask_to_leave();
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
@@ -255,7 +260,9 @@ void IOContext::Impl::decide(RootWaiter& root) noexcept {
     scope_->release();
     winding_down_.store(true, detail::seq_cst);  // C3
   }
-  if (scope_->completed() && live_.load(detail::seq_cst) == 0) leave();
+  if (!scope_->completed()) return;
+  std::int64_t none = 0;
+  if (live_.compare_exchange_strong(none, kLeaving, detail::seq_cst, detail::seq_cst)) leave();
 }
 
 void IOContext::Impl::begin_stop(const CancelReason& reason) noexcept {

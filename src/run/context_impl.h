@@ -8,8 +8,9 @@
 // Invariants
 //   C1  live_ counts the tasks that were given to schedule() and have not ended; one that has may be
 //       counted until its worker's turn is over.
-//   C2  a run() asks its workers to leave when main has ended, the scope is completed and live_ is 0:
-//       then nothing of this context's own is left that could schedule, start or send anything.
+//   C2  a run() asks its workers to leave when main has ended, the scope is completed and live_ is 0,
+//       which becomes kLeaving by the same step: then nothing of this context's own is left that
+//       could schedule, start or send anything, and what others schedule waits for the next run().
 //   C3  who makes live_ 0 after main has ended wakes worker 0: winding_down_ and live_ are written by
 //       the one and read by the other, in opposite order, seq_cst.
 #include <memory>
@@ -41,6 +42,9 @@ class IOContext::Impl {
   void notify();
   [[nodiscard]] bool any_fresh() const noexcept;
   void roots_ended(std::uint64_t count) noexcept;
+  // Whether roots that are in a queue now are for the next run(). relaxed: whoever was given such a
+  // root was given this with it, by the queue.
+  [[nodiscard]] bool is_leaving() const noexcept { return live_.load(detail::relaxed) & kLeaving; }
   static void root_failed(void* self, const detail::CaughtError& error) noexcept;
   void stop() noexcept;
   [[nodiscard]] PromiseChildLease lease();
@@ -69,6 +73,8 @@ class IOContext::Impl {
     Impl* context = nullptr;
   };
   void warn() noexcept;
+
+  static constexpr std::int64_t kLeaving = std::int64_t{1} << 62;
 
   BlockingPool blocking_;
   detail::Atomic<std::int64_t> live_{0};

@@ -52,6 +52,7 @@ EventLoop::EventLoop(EventLoopOptions options)
       wake_fd_(make_wake_fd()),
       timers_(clock_ns()) {
   ignore_broken_pipes();
+  if (chaos_.on()) shuffle(chaos_.seed());
   offer({.event_loop = this});
   std::lock_guard lock(port().mutex);
   port().wake_context = this;
@@ -142,7 +143,9 @@ void EventLoop::wait() {
   std::int64_t timeout = timeout_ns();
   if (timeout != 0) {
     if (spin_ns_ > 0 && spin()) return;
+    chaos_.dawdle();
     if (!port().inbox.try_sleep()) return;
+    chaos_.dawdle();
   }
   ++sleeps_;
   flush_foreign_frames();  // their owners may wait for them a long time
@@ -151,6 +154,7 @@ void EventLoop::wait() {
   std::int64_t since = timed ? clock_ns() : 0;
   io_->poll(timeout);
   slept(timed, since);
+  chaos_.dawdle();
 }
 
 // Returns: true if something came.

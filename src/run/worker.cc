@@ -82,7 +82,7 @@ void Worker::closed() noexcept {
   if (std::exchange(searching_, false)) static_cast<void>(context_.impl_->idle.end_search());
 }
 
-void Worker::run(std::promise<void>& opened) {
+void Worker::run(std::promise<void>& opened, std::shared_future<void> all_opened) {
   RunGuard guard(loop);
   DrivingScope driving(loop);
   try {
@@ -92,6 +92,7 @@ void Worker::run(std::promise<void>& opened) {
     return;
   }
   opened.set_value();
+  all_opened.wait();
   drive();
 }
 
@@ -141,14 +142,22 @@ IOContext::WorkerStatistics Worker::statistics() {
 
 void Worker::adopt(FreshNode& node) noexcept {
   Strand& fresh = Strand::from_fresh(node);
+  if (!fresh.parent_link.parent()) {
+    if (context_.impl_->is_leaving()) [[unlikely]] {
+      queue.push(node);  // for the next run()
+      return;
+    }
+    ++roots_;
+  }
   ++entered_;
-  if (!fresh.parent_link.parent()) ++roots_;
   CancellationRuntime::begin_home(fresh, *root_);
 }
 
 void Worker::take_own() {
-  if (queue.looks_empty() || leaving_) return;
-  TaskQueue::Taken taken = queue.take(kFreshPerTurn, [&](FreshNode& node) { adopt(node); });
+  if (queue.looks_empty() || leaving_ || context_.impl_->is_leaving()) return;
+  if (loop.chaos_.one_in(3)) return;  // somebody else might like them
+  std::size_t most = loop.chaos_.portion(kFreshPerTurn);
+  TaskQueue::Taken taken = queue.take(most, [&](FreshNode& node) { adopt(node); });
   if (taken == TaskQueue::Taken::some && searching_) found_work();
 }
 
@@ -161,6 +170,7 @@ void Worker::found_work() {
 // Returns: true if it has found something.
 bool Worker::search() {
   IOContext::Impl& pool = *context_.impl_;
+  if (leaving_ || pool.is_leaving()) return false;
   std::size_t count = pool.workers.size();
   if (count == 1) return false;
   if (!searching_) searching_ = pool.idle.begin_search(count);
@@ -171,10 +181,12 @@ bool Worker::search() {
   for (std::size_t i = 0; i < count; ++i) {
     Worker& victim = *pool.workers[(random_ + i) % count];
     if (&victim == this || victim.queue.looks_empty()) continue;
-    TaskQueue::Taken taken = victim.queue.take(kStolenAtOnce, [&](FreshNode& node) {
-      ++stolen_;
-      adopt(node);
-    });
+    loop.chaos_.dawdle();
+    TaskQueue::Taken taken =
+        victim.queue.take(loop.chaos_.portion(kStolenAtOnce), [&](FreshNode& node) {
+          ++stolen_;
+          adopt(node);
+        });
     if (taken != TaskQueue::Taken::some) continue;
     found_work();
     return true;
@@ -183,7 +195,7 @@ bool Worker::search() {
 }
 
 void Worker::idle() {
-  if (!leaving_ && search()) return;
+  if (search()) return;
   if (!sleep()) std::this_thread::yield();  // a queue is not empty, and yet nothing can be taken
 }
 
@@ -193,8 +205,10 @@ bool Worker::sleep() {
   // With its wake-up under way it is nobody's to wake, and will be woken all the same (W3).
   bool park = !wake_under_way_ && !leaving_;
   if (park) {
+    loop.chaos_.dawdle();
     pool.idle.park(index_, std::exchange(searching_, false));
-    if (pool.any_fresh()) {
+    loop.chaos_.dawdle();
+    if (pool.any_fresh() && !pool.is_leaving()) {
       if (!pool.idle.unpark(index_)) searching_ = wake_under_way_ = true;
       return false;
     }

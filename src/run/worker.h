@@ -44,10 +44,12 @@ class Worker {
 
   // --- Its own thread -----------------------------------------------------------------------------
 
-  void open();                           // begins a run()
-  void drive();                          // until asked to leave, and all is gone
-  void closed() noexcept;                // ends it
-  void run(std::promise<void>& opened);  // all of that, on a thread of its own
+  void open();             // begins a run()
+  void drive();            // until asked to leave, and all is gone
+  void closed() noexcept;  // ends it
+  // All of that, on a thread of its own. Others may send here when it has opened; it sends to others
+  // when all have.
+  void run(std::promise<void>& opened, std::shared_future<void> all_opened);
 
   // A few fresh tasks of its own queue become strands.
   void take_own();

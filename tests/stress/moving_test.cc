@@ -32,30 +32,6 @@ Nodes& nodes() {
   return all;
 }
 
-// Counts a task as started, unless it dies before it began: because its loop takes no more.
-class Ticket {
- public:
-  Ticket() : valid_(true) { books().started(); }
-  Ticket(Ticket&& other) noexcept : valid_(std::exchange(other.valid_, false)) {}
-  Ticket& operator=(Ticket&&) = delete;
-  ~Ticket() {
-    if (valid_) books().started(-1);
-  }
-  void begun() noexcept { valid_ = false; }
-
- private:
-  bool valid_;
-};
-
-// In every task: it may end on a thread that it did not begin on.
-class Wanderer : public Life {
- public:
-  Wanderer() { FrameTally::touch(); }
-  Wanderer(const Wanderer&) = delete;
-  Wanderer& operator=(const Wanderer&) = delete;
-  ~Wanderer() { FrameTally::touch(); }
-};
-
 Task<int> wander(Ticket ticket, Random random, const Loops& loops, bool parks, int depth);
 Task<int> wander(Random random, const Loops& loops, bool parks, int depth) {
   Ticket ticket;

@@ -92,6 +92,7 @@ struct IoEntry {
   Atomic<PlatformIO*> io{nullptr};  // null: that loop has ended. relaxed: who looks from elsewhere
                                     // looks again under a lock
   bool is_socket = false;
+  bool is_stream = false;      // may be read and written in pieces; known in chaos mode only
   bool is_file = false;        // always ready, and blocks
   bool borrowed = false;       // readable(fd): somebody else's descriptor
   bool closing = false;        // close() came; the last operation that ends closes `owned`

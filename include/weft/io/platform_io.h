@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "weft/io/chaos.h"
 #include "weft/io/driver.h"
 #include "weft/io/operation.h"
 
@@ -94,11 +95,13 @@ class PlatformIO {
 
  private:
   void forget(detail::IoOperation& operation) noexcept;
+  void split(detail::IoOperation& operation) noexcept;
   static void note_pressure(detail::IoOperation& operation) noexcept;
   void link(detail::IoEntry& entry) noexcept;
   void unlink(detail::IoEntry& entry) noexcept;
 
   const int wake_fd_;
+  detail::Chaos chaos_;
   std::size_t pending_ = 0;
   std::size_t entries_ = 0;
   detail::IoEntry* first_ = nullptr;

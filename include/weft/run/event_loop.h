@@ -25,6 +25,7 @@
 
 #include "weft/base/unique_fd.h"
 #include "weft/core/run.h"
+#include "weft/io/chaos.h"
 #include "weft/io/driver.h"
 #include "weft/time/timer_wheel.h"
 
@@ -106,6 +107,7 @@ class EventLoop : public Loop {
   const std::int64_t spin_max_ns_;
   std::int64_t spin_ns_ = 0;  // what is worth it now
   bool inbox_woke_ = false;   // the last sleep ended by a post
+  detail::Chaos chaos_;
   UniqueFd wake_fd_;
   detail::TimerWheel timers_;
   detail::Worker* worker_ = nullptr;

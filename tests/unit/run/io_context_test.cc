@@ -365,15 +365,21 @@ TEST_P(ContextTest, AMainThatWasCancelledByItselfIsReported) {
 }
 
 TEST_P(ContextTest, GuestsOfOtherLoopsEndWithAStop) {
+  std::atomic<bool> there = false, ended = false;
   weft::testing::LoopThread other;
-  auto visit = [&]() -> Task<void> { co_await on(ctx.loop(GetParam() - 1), parked()); };
-  other.lease().start(detail::run_callable(visit));
+  auto guest = [&]() -> Task<void> {
+    test::OnExit exit([&] { ended = true; });
+    there = true;
+    co_await suspend_forever();
+  };
+  auto visit = [&]() -> Task<void> { co_await on(ctx.loop(GetParam() - 1), guest()); };
   auto main = [&]() -> Task<void> {
-    while (ctx.loop(GetParam() - 1).has_no_strands() && GetParam() > 1) co_await sleep_for(1ms);
-    co_await sleep_for(2ms);
+    other.lease().start(detail::run_callable(visit));
+    while (!there) co_await sleep_for(100us);
     ctx.stop();
   };
   ctx.run(main());
+  EXPECT_TRUE(ended);
 }
 
 TEST_P(ContextTest, LeasesStartTasksOnWorkerZero) {
