@@ -36,7 +36,7 @@ IOContextOptions checked(IOContextOptions options) {
 }  // namespace
 
 IOContext::Impl::Impl(IOContext& context, IOContextOptions given)
-    : options(checked(std::move(given))), idle(options.workers), blocking_(options.blocking) {
+    : options(checked(std::move(given))), blocking_(options.blocking) {
   Driver driver = choose_driver(options.driver);
   for (unsigned i = 0; i < options.workers; ++i) {
     workers.push_back(std::make_unique<Worker>(
@@ -75,9 +75,10 @@ void IOContext::Impl::schedule_child(Executor& from, Strand& fresh) noexcept {
 
 // To a worker that sleeps, or else to each in turn.
 void IOContext::Impl::place_elsewhere(FreshNode& node) {
-  if (std::optional<unsigned> parked = idle.notify()) {
-    workers[*parked]->queue.push(node);
-    workers[*parked]->wake_to_search();
+  if (detail::IdleWorker* parked = idle.notify()) {
+    auto& worker = static_cast<Worker&>(*parked);
+    worker.queue.push(node);
+    worker.wake_to_search();
     return;
   }
   unsigned turn = next_worker_.fetch_add(1, detail::relaxed);
@@ -86,7 +87,7 @@ void IOContext::Impl::place_elsewhere(FreshNode& node) {
 }
 
 void IOContext::Impl::notify() {
-  if (std::optional<unsigned> parked = idle.notify()) workers[*parked]->wake_to_search();
+  if (detail::IdleWorker* parked = idle.notify()) static_cast<Worker*>(parked)->wake_to_search();
 }
 
 bool IOContext::Impl::any_fresh() const noexcept {

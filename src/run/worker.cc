@@ -206,15 +206,15 @@ bool Worker::sleep() {
   bool park = !wake_under_way_ && !leaving_;
   if (park) {
     loop.chaos_.dawdle();
-    pool.idle.park(index_, std::exchange(searching_, false));
+    pool.idle.park(*this, std::exchange(searching_, false));
     loop.chaos_.dawdle();
     if (pool.any_fresh() && !pool.is_leaving()) {
-      if (!pool.idle.unpark(index_)) searching_ = wake_under_way_ = true;
+      if (!pool.idle.unpark(*this)) searching_ = wake_under_way_ = true;
       return false;
     }
   }
   loop.wait();
-  if (park && !pool.idle.unpark(index_)) searching_ = wake_under_way_ = true;
+  if (park && !pool.idle.unpark(*this)) searching_ = wake_under_way_ = true;
   return true;
 }
 

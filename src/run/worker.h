@@ -17,12 +17,13 @@
 
 #include "root_nursery.h"
 #include "weft/run/event_loop.h"
+#include "weft/run/idle_workers.h"
 #include "weft/run/io_context.h"
 #include "weft/run/task_queue.h"
 
 namespace weft::inline v0::detail {
 
-class Worker {
+class Worker : public IdleWorker {
  public:
   Worker(IOContext& context, unsigned index, const EventLoopOptions& options);
   Worker(const Worker&) = delete;

@@ -131,7 +131,7 @@ class Mailbox {
   [[nodiscard]] bool empty() const { return first_ == last_; }
 
  private:
-  static constexpr unsigned kPostsMax = 4;
+  static constexpr unsigned kPostsMax = 8;
 
   bool take_now() {
     rl::preemption_disabler hold(rl::ctx());

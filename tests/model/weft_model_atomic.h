@@ -13,7 +13,7 @@
 //
 // What Relacy leaves out: in a full search a load sees the newest value or the one before it (a
 // random search goes one further back), and a thread's own plain stores continue its release
-// sequence, as they did before C++20. weft uses no fences, and these headers no seq_cst.
+// sequence, as they did before C++20. weft uses no fences.
 #include <relacy/relacy.hpp>
 // Relacy's replacements of these words would reach into every header that follows; its operator new
 // counts allocations without them.
@@ -36,11 +36,14 @@
 
 namespace weft::inline v0::detail {
 
-enum class Order : unsigned { relaxed = 0, acquire = 1, release = 2, acq_rel = 3 };
+// seq_cst is acq_rel with a bit of its own, which is what a weakened one loses.
+enum class Order : unsigned { relaxed = 0, acquire = 1, release = 2, acq_rel = 3, seq_cst = 7 };
 inline constexpr Order relaxed = Order::relaxed;
 inline constexpr Order acquire = Order::acquire;
 inline constexpr Order release = Order::release;
 inline constexpr Order acq_rel = Order::acq_rel;
+inline constexpr Order seq_cst = Order::seq_cst;
+
 
 }  // namespace weft::inline v0::detail
 
@@ -48,6 +51,8 @@ namespace weft_model {
 
 using Order = weft::detail::Order;
 using Where = std::source_location;
+
+inline constexpr Order kSequential = static_cast<Order>(4);
 
 // Which order of an operation: a compare-exchange has two.
 enum class Part { success, failure };
@@ -101,14 +106,17 @@ class Sites {
     }
     weak_file_ = file;
     weak_part_ = std::string_view(part) == "failure" ? Part::failure : Part::success;
-    lost_ = std::string_view(lost) == "acquire" ? Order::acquire : Order::release;
+    lost_ = std::string_view(lost) == "acquire"   ? Order::acquire
+            : std::string_view(lost) == "release" ? Order::release
+                                                  : kSequential;
   }
   ~Sites() {
     if (!list_to_) return;
     std::FILE* out = std::fopen(list_to_, "a");
     for (std::size_t i = 0; i < count_; ++i) {
       const Site& site = sites_[i];
-      static const char* const names[] = {"relaxed", "acquire", "release", "acq_rel"};
+      static const char* const names[] = {"relaxed", "acquire", "release", "acq_rel",
+                                          "",        "",        "",        "seq_cst"};
       std::fprintf(out, "%s:%u:%s\t%s\t%s\n", file_of(site.where), unsigned(site.where.line()),
                    name_of(site.part), names[static_cast<unsigned>(site.order)],
                    site.where.function_name());
@@ -118,7 +126,7 @@ class Sites {
 
   void note(Order order, const Where& where, Part part) {
     // The models' own atomics are not under test.
-    if (!std::strstr(where.file_name(), "weft/core/")) return;
+    if (!std::strstr(where.file_name(), "include/weft/")) return;
     for (std::size_t i = 0; i < count_; ++i) {
       if (sites_[i].where.line() == where.line() && sites_[i].part == part &&
           std::strcmp(sites_[i].where.file_name(), where.file_name()) == 0) {
@@ -141,7 +149,8 @@ class Sites {
 
 inline rl::memory_order order_of(Order wanted, const Where& where, Part part = Part::success) {
   static constexpr rl::memory_order orders[] = {rl::mo_relaxed, rl::mo_acquire, rl::mo_release,
-                                                rl::mo_acq_rel};
+                                                rl::mo_acq_rel, rl::mo_relaxed, rl::mo_acquire,
+                                                rl::mo_release, rl::mo_seq_cst};
   return orders[static_cast<unsigned>(Sites::all().order(wanted, where, part))];
 }
 
@@ -181,6 +190,43 @@ class Turn {
 }  // namespace weft_model
 
 namespace weft::inline v0::detail {
+
+// A mutex whose lock and unlock are steps that ReducedSearch knows.
+class StateMutex {
+ public:
+  void lock() {
+    { weft_model::Turn turn(weft_model::Step::writes, this); }
+    while (!lock_now()) word_.wait(rl::ctx(), false, false, $);
+  }
+  void unlock() {
+    weft_model::Turn turn(weft_model::Step::writes, this);
+    held_ = false;
+    word_.fetch_add(1, rl::mo_release, $);
+    word_.wake(rl::ctx(), 1, $);
+  }
+
+ private:
+  bool lock_now() {
+    rl::preemption_disabler hold(rl::ctx());
+    if (held_) return false;
+    held_ = true;
+    word_.fetch_add(1, rl::mo_acquire, $);
+    return true;
+  }
+
+  rl::atomic<unsigned> word_{0};
+  bool held_ = false;
+};
+class StateLock {
+ public:
+  explicit StateLock(StateMutex& mutex) : mutex_(mutex) { mutex_.lock(); }
+  StateLock(const StateLock&) = delete;
+  StateLock& operator=(const StateLock&) = delete;
+  ~StateLock() { mutex_.unlock(); }
+
+ private:
+  StateMutex& mutex_;
+};
 
 // std::atomic's members, as far as weft uses them; orders are never left out.
 template <class T>

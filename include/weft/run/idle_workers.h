@@ -7,46 +7,50 @@
 // will find this task, too, and, when it has found something and was the last to look, it wakes the
 // next. So a burst wakes as many as it can feed, one after the other, and a trickle only one.
 //
-// Threads        every member, any thread; `worker` is the caller's own number, but in notify().
+// Threads        every member, any thread; `worker` is the caller itself.
+// Allocation     none.
 //
 // Invariants
-//   K1  hint_ is searching_ and the size of parked_, as they were when mutex_ was last left.
-//   K2  a worker is running, searching or parked; parked: it is on parked_.
-//   K3  whoever takes a worker off parked_, but itself, makes it searching and owes it one wake-up.
+//   K1  hint_ is searching_ and parked_, as they were when mutex_ was last left.
+//   K2  a worker is running, searching or parked; parked: it is on the list that ends in last_.
+//   K3  whoever takes a worker off that list, but itself, makes it searching and owes it one wake-up.
 //   K4  no task is forgotten: a push that found a searching worker precedes, in the one order of all
 //       seq_cst operations, that worker's end of searching; and who ends searching without work, or
 //       parks, looks at every queue after it said so.
 #include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <vector>
 
 #include "weft/atomic/atomic.h"
 
 namespace weft::inline v0::detail {
 
+// A worker, as long as it is one.
+struct IdleWorker {
+  IdleWorker* prev = nullptr;
+  IdleWorker* next = nullptr;
+  bool parked = false;
+};
+
 class IdleWorkers {
  public:
-  explicit IdleWorkers(std::size_t workers) { parked_.reserve(workers); }
-
-  // A task was added. Returns: whom the caller has to wake (K3).
-  std::optional<unsigned> notify() {
-    // seq_cst: after the push. [with park() and end_search(): K4]
-    if (!should_wake(hint_.load(seq_cst))) return std::nullopt;
+  // A task was added. Returns: whom the caller has to wake (K3), or null.
+  [[nodiscard]] IdleWorker* notify() {
+    // seq_cst: after the push. [with publish(): K4]
+    if (!should_wake(hint_.load(seq_cst))) return nullptr;
     StateLock lock(mutex_);
-    if (searching_ > 0 || parked_.empty()) return std::nullopt;
-    unsigned woken = parked_.back();  // the one that slept last: its caches are warm
-    parked_.pop_back();
+    if (searching_ > 0 || !last_) return nullptr;
+    IdleWorker* woken = last_;  // the one that slept last: its caches are warm
+    remove(*woken);
     ++searching_;
     publish();
     return woken;
   }
 
-  // A worker has run out of work. Returns: false if enough are looking already: half of those awake
-  // would only be in each other's way.
+  // A worker has run out of work. Returns: false if enough are looking already: half of them would
+  // only be in each other's way.
   [[nodiscard]] bool begin_search(std::size_t workers) {
     StateLock lock(mutex_);
-    if (2 * searching_ >= workers) return false;
+    if (2 * std::size_t{searching_} >= workers) return false;
     ++searching_;
     publish();
     return true;
@@ -61,36 +65,45 @@ class IdleWorkers {
   }
 
   // It has found nothing. It looks at every queue once more after this, and sleeps then.
-  void park(unsigned worker, bool was_searching) {
+  void park(IdleWorker& worker, bool was_searching) {
     StateLock lock(mutex_);
     if (was_searching) --searching_;
-    parked_.push_back(worker);
+    worker.parked = true;
+    worker.prev = last_;
+    worker.next = nullptr;
+    if (last_) last_->next = &worker;
+    last_ = &worker;
+    ++parked_;
     publish();
   }
   // It is awake. Returns: true: by itself, and it is running; false: somebody has taken it, and it is
   // searching; the wake-up comes, or came.
-  [[nodiscard]] bool unpark(unsigned worker) {
+  [[nodiscard]] bool unpark(IdleWorker& worker) {
     StateLock lock(mutex_);
-    for (std::size_t i = 0; i < parked_.size(); ++i) {
-      if (parked_[i] != worker) continue;
-      parked_.erase(parked_.begin() + static_cast<std::ptrdiff_t>(i));
-      publish();
-      return true;
-    }
-    return false;
+    if (!worker.parked) return false;
+    remove(worker);
+    publish();
+    return true;
   }
 
  private:
   static bool should_wake(std::uint64_t hint) noexcept {
     return (hint >> 32) == 0 && static_cast<std::uint32_t>(hint) > 0;
   }
+  void remove(IdleWorker& worker) noexcept {
+    if (worker.prev) worker.prev->next = worker.next;
+    (worker.next ? worker.next->prev : last_) = worker.prev;
+    worker.parked = false;
+    --parked_;
+  }
   // K1. seq_cst: before the look at the queues. [with push() and notify(): K4]
-  void publish() { hint_.store(std::uint64_t{searching_} << 32 | parked_.size(), seq_cst); }
+  void publish() { hint_.store(std::uint64_t{searching_} << 32 | parked_, seq_cst); }
 
   Atomic<std::uint64_t> hint_{0};
-  StateMutex mutex_;  // guards what follows
+  StateMutex mutex_;  // guards what follows, and every IdleWorker
   std::uint32_t searching_ = 0;
-  std::vector<unsigned> parked_;
+  std::uint32_t parked_ = 0;
+  IdleWorker* last_ = nullptr;
 };
 
 }  // namespace weft::inline v0::detail
