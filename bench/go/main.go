@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
 // Go in suite runtime: go_bench_runtime speaks the line protocol of bench/harness/contestant.h;
-// `go_bench_runtime echo` is an echo server on one P.
+// `go_bench_runtime --echo` is an echo server on one P.
 package main
 
 import (
@@ -91,7 +91,7 @@ func answer(line string) string {
 }
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == "echo" {
+	if len(os.Args) > 1 && os.Args[1] == "--echo" {
 		if len(os.Args) > 2 && os.Args[2] == "--info" {
 			fmt.Println(runtime.Version() + ", GOMAXPROCS=1")
 			return

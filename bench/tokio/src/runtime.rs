@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //! tokio in suite runtime: `tokio_bench_runtime` speaks the line protocol of
-//! `bench/harness/contestant.h`; `tokio_bench_runtime echo` is an echo server.
+//! `bench/harness/contestant.h`; `tokio_bench_runtime --echo` is an echo server.
 //!
 //! Runtimes have all their drivers, as `#[tokio::main]` makes them. Timers are measured on the
 //! current-thread runtime, where their lock is free. As in suite core the measuring parent is a
@@ -260,8 +260,8 @@ fn answer(line: &str) -> String {
 fn main() -> io::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["echo"] => return current_thread().block_on(accept_all()),
-        ["echo", "--info"] => {
+        ["--echo"] => return current_thread().block_on(accept_all()),
+        ["--echo", "--info"] => {
             println!("{}", echo_info());
             return Ok(());
         }
