@@ -8,9 +8,10 @@ the peer's, in alternating order. The ratio is the median of the pairs' ratios o
 time if the measure says so, of bytes or system calls if those were counted), with a bootstrap 95 %
 interval. A measure is missed when the interval's lower end exceeds its target.
 
-With several peers a pair is one sample of each. The peer with the lowest median over the run is the
-one that counts, by its own pairs: the lowest of each pair would favour whoever is noisy. The others
-are shown for reference.
+With several peers a pair is one sample of each. The best of them is the one with the highest median
+ratio, and it alone is judged; the others are shown for reference. Neither the lowest sample of each
+pair decides, which would favour whoever is noisy, nor the lowest median, which would favour whoever
+was not running while the machine was busy.
 
 Exit status: 0 every target met, 1 a target missed, 2 a measure could not be taken.
 """
@@ -228,7 +229,7 @@ def take(measure, ours, peers, pairs, deadline):
                 taken.append(sample)
 
     results = [compare(measure, p.name, samples[0], t) for p, t in zip(peers, samples[1:])]
-    results.sort(key=lambda result: result.best_peer)
+    results.sort(key=lambda result: -result.ratio)
     for other in results[1:]:
         other.verdict = "reference"
         other.target = other.target_bytes = other.target_syscalls = None

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The floor of echo on epoll: one thread, a loop around epoll_wait, level-triggered.
+// The floor of echo on epoll: one thread, a loop around epoll_wait, edge-triggered.
 //
-// Two system calls per message, read and write, and one epoll_wait for as many as are ready. A reply
-// that the socket does not take at once ends the program: 64 bytes always fit.
+// Two system calls per message, recv and send, and one epoll_wait for as many as are ready. A short
+// read has emptied the socket, so there is no second one. A reply that the socket does not take at
+// once ends the program: 64 bytes always fit. Level-triggered, and with read and write, it is slower
+// than tokio.
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -22,7 +24,7 @@ constexpr int kEventsMax = 64;
 
 void watch(int epoll, int fd) {
   epoll_event event{};
-  event.events = EPOLLIN;
+  event.events = EPOLLIN | EPOLLRDHUP | EPOLLET;
   event.data.fd = fd;
   if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0) throw std::runtime_error("epoll_ctl");
 }
@@ -38,14 +40,18 @@ void accept_all(int epoll, int listener) {
 
 void echo(int socket) {
   std::array<char, kEchoBufferBytes> buffer;
-  const ssize_t got = read(socket, buffer.data(), buffer.size());
-  if (got < 0 && errno == EAGAIN) return;
-  if (got <= 0) {
-    close(socket);
-    return;
+  for (;;) {
+    const ssize_t got = recv(socket, buffer.data(), buffer.size(), 0);
+    if (got < 0 && errno == EAGAIN) return;
+    if (got <= 0) {
+      close(socket);
+      return;
+    }
+    const auto bytes = static_cast<std::size_t>(got);
+    if (send(socket, buffer.data(), bytes, MSG_NOSIGNAL) != got)
+      throw std::runtime_error("a reply did not fit");
+    if (bytes < buffer.size()) return;
   }
-  if (write(socket, buffer.data(), static_cast<std::size_t>(got)) != got)
-    throw std::runtime_error("a reply did not fit");
 }
 
 void serve_forever() {
@@ -70,7 +76,7 @@ void serve_forever() {
 
 int main(int argc, char** argv) {
   if (weft::bench::answered_info(argc, argv,
-                                 "raw epoll loop, level-triggered; clang " __clang_version__))
+                                 "raw epoll loop, edge-triggered; clang " __clang_version__))
     return 0;
   try {
     weft::bench::serve_forever();
