@@ -365,6 +365,9 @@ class Suite:
         except Unavailable as absent:
             print(f"bench: {measure.name} UNAVAILABLE: {absent}", file=sys.stderr)
             return [blank_result(measure, ", ".join(measure.peers()), why=str(absent))]
+        finally:
+            if self.fields.get("isolate", False):
+                self.stop()
 
     def stop(self):
         for contestant in self.started.values():

@@ -122,21 +122,34 @@ Task<std::string> time_out_pending(std::size_t n) {
   co_return watch.per_operation(n);
 }
 
-Task<std::string> fire_all(std::size_t n) {
+// Returns: nothing, if the first was due before the last was asleep.
+Task<std::string> fire_all_after(std::chrono::nanoseconds arming, std::size_t n) {
   std::size_t asleep = 0;
+  bool late = false;
   Stopwatch watch;
-  const auto first_due_wall = std::chrono::steady_clock::now() + kArming;
-  const TimePoint first_due = now() + kArming;
+  const auto first_due_wall = std::chrono::steady_clock::now() + arming;
+  const TimePoint first_due = now() + arming;
   auto body = [&](Nursery& nursery) -> Task<NurseryEnd> {
     for (std::size_t i = 0; i < n; ++i)
       nursery.start(weft_sleeper(first_due + spread(i, kWindow), asleep));
     while (asleep < n) co_await weft::yield();
-    if (now() > first_due) throw std::runtime_error("the first was due before the last was asleep");
+    late = now() > first_due;
     watch.restart_wall_at(first_due_wall);
     co_return join;
   };
   co_await with_nursery(body);
-  co_return watch.per_operation(n);
+  std::string answer = watch.per_operation(n);
+  if (late) answer.clear();
+  co_return answer;
+}
+
+// On a busy machine tasks take longer to fall asleep.
+Task<std::string> fire_all(std::size_t n) {
+  for (std::chrono::nanoseconds arming = kArming; arming <= kArmingMax; arming *= 2) {
+    std::string answer = co_await fire_all_after(arming, n);
+    if (!answer.empty()) co_return answer;
+  }
+  throw std::runtime_error("the first was due before the last was asleep");
 }
 
 Task<std::string> cancel_all_sleeping(std::size_t n) {

@@ -32,6 +32,7 @@ const OUTSTANDING: usize = 1_000_000;
 const FAR: Duration = Duration::from_secs(3600);
 const FAR_SPREAD: Duration = Duration::from_secs(3600);
 const ARMING: Duration = Duration::from_millis(1500);
+const ARMING_MAX: Duration = Duration::from_secs(12);
 const WINDOW: Duration = Duration::from_millis(50);
 const ECHO_BUFFER_BYTES: usize = 4096;
 
@@ -167,20 +168,31 @@ async fn all_asleep(n: usize) {
     }
 }
 
-async fn timer_fire(n: usize) -> String {
+/// None, if the first was due before the last was asleep.
+async fn fire_all_after(arming: Duration, n: usize) -> Option<String> {
     sleeper::ASLEEP.store(0, Relaxed);
-    let first_due = Instant::now() + ARMING;
+    let first_due = Instant::now() + arming;
     let start = |i| tokio::spawn(sleeper::sleeper(first_due + spread(i, WINDOW)));
     let handles: Vec<_> = (0..n).map(start).collect();
     all_asleep(n).await;
-    if Instant::now() > first_due {
-        return "error the first was due before the last was asleep".to_string();
-    }
+    let late = Instant::now() > first_due;
     let watch = Stopwatch::start_wall_at(first_due.into_std());
     for handle in handles {
         handle.await.expect("sleeper ends");
     }
-    watch.per_operation(n)
+    (!late).then(|| watch.per_operation(n))
+}
+
+/// On a busy machine tasks take longer to fall asleep.
+async fn timer_fire(n: usize) -> String {
+    let mut arming = ARMING;
+    while arming <= ARMING_MAX {
+        if let Some(answer) = fire_all_after(arming, n).await {
+            return answer;
+        }
+        arming *= 2;
+    }
+    "error the first was due before the last was asleep".to_string()
 }
 
 async fn cancel_sleeping(n: usize) -> String {
