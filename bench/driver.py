@@ -189,7 +189,7 @@ def median_of(samples, field):
 
 
 def compare(measure, peer, our_samples, peer_samples):
-    """Ours against one peer, not judged."""
+    """Ours against one peer, judged as if it were the only one."""
     result = blank_result(measure, peer)
     count = next((key for key in COUNTS if key in our_samples[0]), None)
     result.judge = count or measure.judge
@@ -377,6 +377,9 @@ class Suite:
 def main():
     arguments = parse_arguments()
     suite = Suite(arguments)
+    if arguments.ours and arguments.ours not in suite.fields["contestants"]:
+        print(f"bench: the suite has no contestant '{arguments.ours}'", file=sys.stderr)
+        return 2
     about = suite.about()
     results = []
     for measure in suite.measures:

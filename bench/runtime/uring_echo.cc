@@ -50,6 +50,7 @@ class UringEcho {
     params.flags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN;
     if (io_uring_queue_init_params(kEntries, &ring_, &params) < 0)
       throw std::runtime_error("io_uring_setup: the kernel is older than 6.1, or forbids it");
+    if (io_uring_register_ring_fd(&ring_) < 0) throw std::runtime_error("register_ring_fd");
     provide_buffers();
   }
 
