@@ -82,8 +82,9 @@ class PingPong {
 std::string pingpong_busy(std::size_t n) { return PingPong(n).run_busy(); }
 std::string pingpong_sleeping(std::size_t n) { return PingPong(n).run_asleep(); }
 
-// Arm and cancel. A cancelled wait completes through the loop: its handler starts the next pair, so
-// that the operation's memory is recycled, as Asio means it to be.
+// Arm and cancel, with the io_context's own executor, not a type-erased one. A cancelled wait
+// completes through the loop: its handler starts the next pair, so that the operation's memory is
+// recycled, as Asio means it to be.
 class ArmCancel {
  public:
   ArmCancel(asio::io_context& context, std::size_t pairs) : timer_(context), pairs_(pairs) {}
