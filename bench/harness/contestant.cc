@@ -58,6 +58,11 @@ void Stopwatch::restart() {
       now_ns(CLOCK_MONOTONIC);  // last: the wall clock decides, so it runs over the least of ours
 }
 
+void Stopwatch::restart_wall_at(std::chrono::steady_clock::time_point wall) {
+  restart();
+  wall_ns_ = std::chrono::duration<double, std::nano>(wall.time_since_epoch()).count();
+}
+
 std::string Stopwatch::per_operation(std::size_t operations) const {
   const double wall = now_ns(CLOCK_MONOTONIC) - wall_ns_;
   const double cpu = now_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_ns_;

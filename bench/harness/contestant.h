@@ -6,10 +6,12 @@
 // program answers with one line:
 //
 //   info                 what is measured: library, version, compiler
-//   run <measure> <n>    n operations: `wall_ns=… cpu_ns=…` per operation, or `bytes=…` per task
+//   run <measure> <n>    n operations: `wall_ns=… cpu_ns=…` per operation, or `bytes=…` per task,
+//                        or `syscalls=…` per operation
 //
 // Anything it cannot do it answers with `error <why>`. End of input ends the program.
 
+#include <chrono>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -21,6 +23,8 @@ class Stopwatch {
  public:
   Stopwatch() { restart(); }
   void restart();
+  // CPU time from now, wall time from a moment that is yet to come.
+  void restart_wall_at(std::chrono::steady_clock::time_point wall);
   // Returns: the answer line for `operations` operations done since the last restart().
   [[nodiscard]] std::string per_operation(std::size_t operations) const;
 
