@@ -17,8 +17,7 @@
 namespace weft::bench {
 namespace {
 
-Task<void> echo(UniqueFd socket) {
-  Descriptor connection(std::move(socket));
+Task<void> echo(Descriptor connection) {
   std::array<std::byte, kEchoBufferBytes> buffer;
   for (;;) {
     const Result<std::size_t> got = co_await connection.read(buffer);
@@ -35,8 +34,8 @@ Task<void> accept_all(UniqueFd socket) {
   Descriptor listener(std::move(socket));
   auto body = [&](Nursery& nursery) -> Task<NurseryEnd> {
     for (;;) {
-      UniqueFd connection = or_throw(co_await listener.accept());
-      set_no_delay(connection.get());
+      Descriptor connection = or_throw(co_await listener.accept());
+      set_no_delay(connection.number());
       nursery.start(echo(std::move(connection)));
     }
   };

@@ -46,12 +46,13 @@ TimerWheel::~TimerWheel() {
 std::int64_t TimerWheel::time() const noexcept { return from_wheel(time_); }
 
 TimerWheel::Place TimerWheel::place_of(std::uint64_t deadline) const noexcept {
-  const int highest_bit = 63 - std::countl_zero((deadline ^ time_) | 1);
-  const int level = highest_bit / kDigitBits;
-  return {level, static_cast<int>((deadline >> (level * kDigitBits)) & (kSlots - 1))};
+  const std::uint64_t differs = (deadline ^ time_) >> kTickBits;
+  if (differs == 0) return {-1, 0};
+  const int level = (63 - std::countl_zero(differs)) / kDigitBits;
+  return {level, static_cast<int>((deadline >> (kTickBits + level * kDigitBits)) & (kSlots - 1))};
 }
 
-// Requires: size_ != 0.
+// Requires: a slot has a node.
 TimerWheel::Place TimerWheel::earliest_place() const noexcept {
   const int level = std::countr_zero(levels_used_);
   return {level, std::countr_zero(slots_used_[level])};
@@ -59,15 +60,25 @@ TimerWheel::Place TimerWheel::earliest_place() const noexcept {
 
 // The first instant of a slot: the digits of time_ above its level, its own digit, zeros below.
 std::uint64_t TimerWheel::start_of(Place place) const noexcept {
-  const int shift = place.level * kDigitBits;
+  const int shift = kTickBits + place.level * kDigitBits;
   // The topmost level has no digits above; shifting by 64 or more is not defined.
   const std::uint64_t above =
       place.level == kLevels - 1 ? 0 : ~std::uint64_t{0} << (shift + kDigitBits);
   return (time_ & above) | (static_cast<std::uint64_t>(place.slot) << shift);
 }
 
+namespace {
+void insert_after(TimerNode& at, TimerNode& node) noexcept {
+  node.prev = &at;
+  node.next = at.next;
+  at.next->prev = &node;
+  at.next = &node;
+}
+}  // namespace
+
 void TimerWheel::append(TimerNode& node) noexcept {
   const auto [level, slot] = place_of(to_wheel(node.deadline_ns));
+  if (level < 0) return append_now(node);
   TimerNode*& first = first_[level][slot];
   if (first == nullptr) {
     node.prev = node.next = first = &node;
@@ -78,21 +89,45 @@ void TimerWheel::append(TimerNode& node) noexcept {
   }
   TimerNode* last = first->prev;
   if (node.deadline_ns < last->deadline_ns) ordered_[level] &= ~bit(slot);
-  node.prev = last;
-  node.next = first;
-  last->next = &node;
-  first->prev = &node;
+  insert_after(*last, node);
+}
+
+// Most belong at the end, or near it.
+void TimerWheel::append_now(TimerNode& node) noexcept {
+  if (now_ == nullptr) {
+    node.prev = node.next = now_ = &node;
+    now_ordered_ = true;
+    return;
+  }
+  TimerNode* at = now_->prev;
+  if (now_ordered_) {
+    for (int steps = 0; node.deadline_ns < at->deadline_ns; at = at->prev) {
+      if (at == now_) {  // before all others
+        insert_after(*now_->prev, node);
+        now_ = &node;
+        return;
+      }
+      if (++steps == kInsertMax) {
+        now_ordered_ = false;
+        at = now_->prev;
+        break;
+      }
+    }
+  }
+  insert_after(*at, node);
 }
 
 void TimerWheel::unlink(TimerNode& node, Place place) noexcept {
   const auto [level, slot] = place;
-  TimerNode*& first = first_[level][slot];
+  TimerNode*& first = level < 0 ? now_ : first_[level][slot];
   WEFT_DEBUG_ASSERT(first != nullptr, "a timer is disarmed on the loop that it was armed on");
   if (node.next == &node) {
     WEFT_DEBUG_ASSERT(first == &node, "a timer is disarmed on the loop that it was armed on");
     first = nullptr;
-    slots_used_[level] &= ~bit(slot);
-    if (slots_used_[level] == 0) levels_used_ &= ~(1u << level);
+    if (level >= 0) {
+      slots_used_[level] &= ~bit(slot);
+      if (slots_used_[level] == 0) levels_used_ &= ~(1u << level);
+    }
   } else {
     node.prev->next = node.next;
     node.next->prev = node.prev;
@@ -161,15 +196,27 @@ TimerNode* TimerWheel::sorted(TimerNode* first) noexcept {
   return all;
 }
 
+TimerNode& TimerWheel::first_of_now() noexcept {
+  if (!now_ordered_) {
+    now_ = sorted(now_);
+    now_ordered_ = true;
+  }
+  return *now_;
+}
+
 std::optional<std::int64_t> TimerWheel::next_deadline() noexcept {
   if (size_ == 0) return std::nullopt;
-  const auto [level, slot] = earliest_place();
-  TimerNode*& first = first_[level][slot];
-  if ((ordered_[level] & bit(slot)) == 0) {
-    first = sorted(first);
-    ordered_[level] |= bit(slot);
+  if (now_ != nullptr) return first_of_now().deadline_ns;
+  const Place place = earliest_place();
+  TimerNode* const first = first_[place.level][place.slot];
+  std::int64_t earliest = first->deadline_ns;
+  if ((ordered_[place.level] & bit(place.slot)) != 0) return earliest;
+  TimerNode* node = first->next;
+  for (int seen = 1; node != first; node = node->next) {
+    if (++seen > kScanMax) return from_wheel(start_of(place));
+    if (node->deadline_ns < earliest) earliest = node->deadline_ns;
   }
-  return first->deadline_ns;
+  return earliest;
 }
 
 std::size_t TimerWheel::fire_due(std::int64_t now_ns, std::size_t budget) noexcept {
@@ -178,21 +225,24 @@ std::size_t TimerWheel::fire_due(std::int64_t now_ns, std::size_t budget) noexce
   const std::uint64_t now = to_wheel(now_ns);
   std::size_t fired = 0;
   while (fired != budget && size_ != 0) {
-    const Place place = earliest_place();
-    const std::uint64_t start = start_of(place);
-    if (start > now) break;
-    time_ = start;
-    if (place.level != 0) {
+    if (now_ == nullptr) {
+      const Place place = earliest_place();
+      const std::uint64_t start = start_of(place);
+      if (start > now) break;
+      time_ = start;
       move_down(place);
       continue;
     }
-    TimerNode& node = *first_[0][place.slot];
-    unlink(node, place);
+    TimerNode& node = first_of_now();
+    if (node.deadline_ns > now_ns) break;
+    time_ = to_wheel(node.deadline_ns);
+    unlink(node, {-1, 0});
     --size_;
     ++fired;
     node.fire(node);  // from here on *node may be gone
   }
-  // Nothing is due: no slot begins before `now`, so I2 holds for the later time too.
+  // Nothing is due: no slot begins before `now`, and what is in now_ has its tick, so I2 holds for the
+  // later time too.
   if (fired != budget && now > time_) time_ = now;
   firing_ = false;
   return fired;

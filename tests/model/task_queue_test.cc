@@ -97,7 +97,8 @@ struct TwoTakersRace : rl::test_suite<TwoTakersRace, 3> {
 
 // Workers as src/run/worker.cc has them: take, search, park, look again, sleep; producers as
 // IOContext has them: push, then notify.
-template <class Self, int kWorkers, int kProducers, int kItems>
+// kIdle: the workers have found nothing when the round begins, and are about to park.
+template <class Self, int kWorkers, int kProducers, int kItems, bool kIdle>
 struct Office : rl::test_suite<Self, kWorkers + kProducers> {
   static constexpr int kTotal = kProducers * kItems;
 
@@ -130,12 +131,15 @@ struct Office : rl::test_suite<Self, kWorkers + kProducers> {
   void work(unsigned index) {
     bool searching = false;
     bool under_way = false;
-    for (;;) {
+    for (bool idle_now = kIdle;; idle_now = false) {
       bool last = false;
-      TaskQueue::Taken taken = shop.queue.take(1, [&](TaskQueue::Node& node) {
-        shop.receive(node);
-        last = shop.taken == kTotal;  // the day is over
-      });
+      TaskQueue::Taken taken = TaskQueue::Taken::none;
+      if (!idle_now) {
+        taken = shop.queue.take(1, [&](TaskQueue::Node& node) {
+          shop.receive(node);
+          last = shop.taken == kTotal;  // the day is over
+        });
+      }
       if (last) {
         for (auto& each : wake) each.post(kLeave);
       }
@@ -171,9 +175,9 @@ struct Office : rl::test_suite<Self, kWorkers + kProducers> {
     RL_ASSERT(wakes <= kTotal);
   }
 };
-struct APushFindsTheWorker : Office<APushFindsTheWorker, 1, 1, 2> {};
-struct TwoPushersFindTheWorker : Office<TwoPushersFindTheWorker, 1, 2, 1> {};
-struct APushFindsOneOfTwoWorkers : Office<APushFindsOneOfTwoWorkers, 2, 1, 1> {};
+struct APushFindsTheWorker : Office<APushFindsTheWorker, 1, 1, 2, false> {};
+struct TwoPushersFindTheWorker : Office<TwoPushersFindTheWorker, 1, 2, 1, true> {};
+struct APushFindsOneOfTwoWorkers : Office<APushFindsOneOfTwoWorkers, 2, 1, 1, true> {};
 
 }  // namespace
 

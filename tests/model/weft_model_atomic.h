@@ -44,7 +44,6 @@ inline constexpr Order release = Order::release;
 inline constexpr Order acq_rel = Order::acq_rel;
 inline constexpr Order seq_cst = Order::seq_cst;
 
-
 }  // namespace weft::inline v0::detail
 
 namespace weft_model {
@@ -195,7 +194,9 @@ namespace weft::inline v0::detail {
 class StateMutex {
  public:
   void lock() {
-    { weft_model::Turn turn(weft_model::Step::writes, this); }
+    {
+      weft_model::Turn turn(weft_model::Step::writes, this);
+    }
     while (!lock_now()) word_.wait(rl::ctx(), false, false, $);
   }
   void unlock() {

@@ -3,26 +3,27 @@
 // TimerWheel: all timers of one loop, exact to the nanosecond.
 //
 // A 64-ary hierarchical wheel (Varghese and Lauck, "Hashed and hierarchical timing wheels", SOSP
-// 1987) over the whole 64-bit nanosecond clock: a timer's level is the highest base-64 digit in
-// which its deadline differs from the wheel's time. So nothing wraps around, a lower level is
-// always earlier than a higher one, and two bitmaps find the earliest slot.
+// 1987) over the whole 64-bit nanosecond clock, in ticks of 2^14 ns: a timer's level is the highest
+// base-64 digit in which the tick of its deadline differs from that of the wheel's time. So nothing
+// wraps around, a lower level is always earlier than a higher one, and two bitmaps find the earliest
+// slot. The timers of the tick that is now are one list, sorted when it is looked at: a tick is short
+// enough for that list to lie in the cache, and long enough for a timer to move down rarely.
 //
 // Threads        one at a time; owned by a loop.
 // Order          fire_due() fires by deadline; equal deadlines in the order of their arming.
 // Allocation     none: timers are nodes of their owners (core/timer_node.h).
-// Cost           arm, disarm: O(1). A timer moves down at most once per level in its life; a slot
-//                moves down in one go, O(timers in it). next_deadline(): O(1), but if the timers of
-//                the earliest slot were armed out of order it first sorts them, O(n log n) once.
+// Cost           arm, disarm: O(1). A timer moves down at most once per level in its life (one of
+//                50 ms: twice); a slot moves down in one go, O(timers in it). The timers of one tick
+//                are sorted, O(n log n) once, if they were not armed in order.
 //
 // Invariants
 //   I1  an armed node's deadline is >= time(); an earlier one counts as time() when it is armed.
-//   I2  a node is in the slot (level, digit) that its deadline and time() give: no node remembers
-//       its slot, and equal deadlines share one.
+//   I2  a node is in the slot (level, digit) that its deadline and time() give, or in now_ if they
+//       have the same tick: no node remembers its slot, and equal deadlines share one.
 //   I3  within a slot, equal deadlines are in arming order. Moving a slot down keeps this: the
 //       slots below are empty then, and the nodes are appended in list order.
 //   I4  a bit is set exactly when its slot, or its level, has a node.
-//   I5  a slot whose bit in ordered_ is set is sorted by deadline. At level 0 every slot is: it
-//       has one deadline.
+//   I5  a slot whose bit in ordered_ is set is sorted by deadline; so is now_, if now_ordered_.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -47,7 +48,10 @@ class TimerWheel {
   // Nothing of the node stays behind. Without effect if it is not armed.
   void disarm(TimerNode& node) noexcept;
 
-  // Returns: the earliest deadline, exactly, or nothing if no timer is armed.
+  // Returns: the earliest deadline, or nothing if no timer is armed. Where more than kScanMax timers
+  // were armed out of order for that time and around it, a time that is a little earlier: they are
+  // put in order only when it has come.
+  static constexpr int kScanMax = 64;
   [[nodiscard]] std::optional<std::int64_t> next_deadline() noexcept;
 
   // Fires what is due at now_ns, up to `budget` timers. fire() may arm and disarm any node, also
@@ -63,12 +67,14 @@ class TimerWheel {
   [[nodiscard]] std::int64_t time() const noexcept;
 
  private:
+  static constexpr int kTickBits = 14;
   static constexpr int kDigitBits = 6;
   static constexpr int kSlots = 1 << kDigitBits;
-  static constexpr int kLevels = (64 + kDigitBits - 1) / kDigitBits;
+  static constexpr int kLevels = (64 - kTickBits + kDigitBits - 1) / kDigitBits;
+  static constexpr int kInsertMax = 8;  // steps from the end of now_, to keep it in order
 
   struct Place {
-    int level;
+    int level;  // -1: now_
     int slot;
   };
 
@@ -76,8 +82,11 @@ class TimerWheel {
   Place earliest_place() const noexcept;
   std::uint64_t start_of(Place place) const noexcept;
   void append(TimerNode& node) noexcept;
+  void append_now(TimerNode& node) noexcept;
   void unlink(TimerNode& node, Place place) noexcept;
   void move_down(Place place) noexcept;
+  // Requires: there is one.
+  TimerNode& first_of_now() noexcept;
   static TimerNode* sorted(TimerNode* first) noexcept;
 
   std::uint64_t
@@ -87,8 +96,10 @@ class TimerWheel {
   std::size_t size_ = 0;
   std::array<std::uint64_t, kLevels> slots_used_{};
   std::array<std::uint64_t, kLevels> ordered_{};
-  std::array<std::array<TimerNode*, kSlots>, kLevels>
-      first_{};  // circular lists: first->prev is the last
+  // Circular lists: first->prev is the last.
+  std::array<std::array<TimerNode*, kSlots>, kLevels> first_{};
+  TimerNode* now_ = nullptr;
+  bool now_ordered_ = true;
 };
 
 }  // namespace weft::inline v0::detail

@@ -129,6 +129,50 @@ TEST(TimerWheel, NextDeadlineIsExactWithinASlotArmedOutOfOrder) {
   EXPECT_EQ(log, (std::vector{1, 2, 3, 4, 5}));  // sorting kept c before d
 }
 
+// Looking for the earliest of a great many would cost more than waking a little too early.
+TEST(TimerWheel, NextDeadlineOfManyOutOfOrderIsNotLater) {
+  TimerWheel wheel(0);
+  std::vector<std::unique_ptr<Timer>> timers;
+  std::vector<int> log;
+  constexpr std::int64_t kBase = 40'000'000;
+  for (int i = 0; i < 4 * TimerWheel::kScanMax; ++i) {
+    timers.push_back(std::make_unique<Timer>(i, log));
+    wheel.arm(*timers.back(), kBase - i * 1000);
+  }
+  const std::int64_t earliest = kBase - (4 * TimerWheel::kScanMax - 1) * 1000;
+  std::int64_t now = 0;
+  int looks = 0;
+  while (wheel.fire_due(now, 1) == 0) {  // as a loop does: sleep until then, and look again
+    const std::int64_t next = *wheel.next_deadline();
+    ASSERT_GT(next, now);
+    ASSERT_LE(next, earliest);
+    now = next;
+    ++looks;
+  }
+  EXPECT_EQ(now, earliest);
+  EXPECT_LE(looks, 3);
+  for (auto& each : timers) wheel.disarm(*each);
+}
+
+// A tick's timers are armed out of order while they fire.
+TEST(TimerWheel, OneTicksTimersFireInOrderHoweverTheyAreArmed) {
+  TimerWheel wheel(0);
+  std::vector<std::unique_ptr<Timer>> timers;
+  std::vector<std::int64_t> fired;
+  std::vector<int> log;
+  std::mt19937 random(7);
+  for (int i = 0; i < 500; ++i) {
+    timers.push_back(std::make_unique<Timer>(i, log));
+    Timer& timer = *timers.back();
+    timer.then = [&] { fired.push_back(wheel.time()); };
+    wheel.arm(timer, static_cast<std::int64_t>(random() % 16'000));
+    if (i % 50 == 49) wheel.fire_due(i * 10, 3);
+  }
+  wheel.fire_due(20'000, 1000);
+  EXPECT_EQ(fired.size(), 500u);
+  EXPECT_TRUE(std::is_sorted(fired.begin(), fired.end()));
+}
+
 TEST(TimerWheel, DisarmLeavesNothingBehind) {
   std::vector<int> log;
   TimerWheel wheel(0);
