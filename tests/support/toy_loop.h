@@ -21,6 +21,10 @@ struct ToyLoop {
   bool running = false;
 
   void exec() {
+    struct Ended {
+      ~Ended() { loop->running = false; }
+      ToyLoop* loop;
+    } ended{this};
     running = true;
     stopping = false;
     while (!stopping) {
@@ -33,7 +37,6 @@ struct ToyLoop {
       queue.pop_front();
       fn();
     }
-    running = false;
   }
 };
 // The same with post() from any thread and call_at().
