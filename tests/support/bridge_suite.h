@@ -59,6 +59,27 @@ TYPED_TEST_P(BridgeTest, SleepsLongEnoughAndInOrder) {
   EXPECT_EQ(woken, (std::vector<int>{1, 6, 12}));
 }
 
+// A loop that turns all the time looks at its clock all the time, however coarse that is.
+TYPED_TEST_P(BridgeTest, ABusyLoopWakesNobodyEarly) {
+  int early = 0;
+  auto sleeper = [&]() -> Task<void> {
+    for (int i = 0; i < 20; ++i) {
+      auto time = std::chrono::microseconds(350 + 130 * i);
+      // Late in a millisecond, where rounding down would tell.
+      while (std::chrono::steady_clock::now().time_since_epoch() % 1ms < 750us) co_await yield();
+      auto begin = std::chrono::steady_clock::now();
+      co_await sleep_for(time);
+      early += std::chrono::steady_clock::now() - begin < time;
+    }
+  };
+  auto busy = []() -> Task<void> {
+    for (;;) co_await yield();
+  };
+  auto main = [&]() -> Task<void> { co_await with(busy(), sleeper()); };
+  this->run(main());
+  EXPECT_EQ(early, 0);
+}
+
 TYPED_TEST_P(BridgeTest, TimesOutAndTakesTimersBack) {
   auto main = []() -> Task<void> {
     auto late = co_await timeout(2ms, suspend_forever());
@@ -189,7 +210,8 @@ TYPED_TEST_P(BridgeTest, ARunInsideARunIsRefused) {
 }
 
 REGISTER_TYPED_TEST_SUITE_P(BridgeTest, RunsTasksToTheirEnd, SleepsLongEnoughAndInOrder,
-                            TimesOutAndTakesTimersBack, ATaskThatYieldsLetsTheLibraryRun,
+                            ABusyLoopWakesNobodyEarly, TimesOutAndTakesTimersBack,
+                            ATaskThatYieldsLetsTheLibraryRun,
                             ACallbackOfTheLibraryStartsResumesAndCancels,
                             AnotherThreadResumesAndCancels, GuestsComeFromAnotherLoopAndGoThere,
                             TasksEndWhenTheLibraryStopsTheLoop,
