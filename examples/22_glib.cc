@@ -52,7 +52,7 @@ Task<> async_main() {
   std::printf("the first one ended with %d\n", WEXITSTATUS(status));
 
   auto slow = [&]() -> Task<> {
-    int how = co_await run_shell("sleep 60");
+    int how = co_await run_shell("exec sleep 60");
     std::printf("the second one was ended by signal %d\n", WTERMSIG(how));
     co_await yield();
     std::printf("never printed: the cancellation strikes here\n");
