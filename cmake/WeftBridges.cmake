@@ -27,7 +27,10 @@ foreach(bridge IN ITEMS asio libuv glib qt)
     list(APPEND WEFT_BRIDGES ${bridge})
   endif()
 endforeach()
-message(STATUS "weft: bridges to ${WEFT_BRIDGES}")
+if(WEFT_BRIDGES)
+  list(JOIN WEFT_BRIDGES ", " names)
+  message(STATUS "weft: bridges to ${names}")
+endif()
 
 # What lies in a file named asio_loop.h or asio_test.cc needs the bridge to asio, and so on.
 # Sets <out> to the bridge that a file needs, or to "".
