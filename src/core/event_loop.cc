@@ -36,7 +36,10 @@ ForeignExecutor::ForeignExecutor(EventLoopID id, bool takes_posts)
   t_innermost = this;
 }
 
-ForeignExecutor::~ForeignExecutor() { t_innermost = outer_; }
+ForeignExecutor::~ForeignExecutor() {
+  link_->executor = nullptr;  // as Attached does, for a run() that ended before drive()
+  t_innermost = outer_;
+}
 
 std::int64_t ForeignExecutor::now_ns() const {
   auto now = std::chrono::steady_clock::now().time_since_epoch();

@@ -4,6 +4,7 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <thread>
 
@@ -179,6 +180,52 @@ TEST(AsioToken, OperationsInFlightEndWhenTheContextIsStopped) {
   };
   EXPECT_THROW(run(context, main()), UsageError);
   EXPECT_EQ(events, (Events{"~reader"}));
+}
+
+// Its signal has no thread of its own to be emitted on.
+TEST(AsioToken, AnOperationThatNamesNoExecutorIsWaitedFor) {
+  asio::io_context context;
+  asio::steady_timer timer(context, 3ms);
+  std::optional<int> got;
+  auto waits = [&]() -> Task<void> {
+    auto init = [&](auto handler) {
+      timer.async_wait([handler = std::move(handler)](auto) mutable { std::move(handler)(4); });
+    };
+    got = co_await asio::async_initiate<const UseWeft<false>, void(int)>(init, use_weft);
+    co_await yield();
+    ADD_FAILURE() << "cancellation strikes at the next co_await";
+  };
+  auto main = [&]() -> Task<void> {
+    StartedTask<void> s = waits().start_in_current_scope();
+    co_await yields(2);
+    s.cancel();
+    Outcome<void> how = co_await s.outcome();
+    EXPECT_TRUE(how.is_cancelled());
+  };
+  run(context, main());
+  EXPECT_EQ(got, 4);
+}
+
+TEST(AsioToken, AnInitiationThatThrowsIsNoWait) {
+  asio::io_context context;
+  auto main = [&]() -> Task<void> {
+    auto init = [](auto) { throw std::runtime_error("init"); };
+    bool thrown = false;
+    try {
+      co_await asio::async_initiate<const UseWeft<false>, void(int)>(init, use_weft);
+    } catch (const std::runtime_error&) {
+      thrown = true;
+    }
+    EXPECT_TRUE(thrown);
+    auto drops = [](auto) {};
+    try {
+      co_await asio::async_initiate<const UseWeft<false>, void(int)>(drops, use_weft);
+      ADD_FAILURE();
+    } catch (const std::system_error&) {
+    }
+    co_await yield();
+  };
+  run(context, main());
 }
 
 TEST(AsioToken, CompletionsOfEveryShape) {

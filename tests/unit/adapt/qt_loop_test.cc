@@ -4,6 +4,7 @@
 #include <QApplication>
 #include <QTimer>
 #include <functional>
+#include <memory>
 #include <thread>
 
 #include "support/bridge_suite.h"
@@ -118,6 +119,22 @@ TEST(QtLoop, NoTaskRunsInsideANestedEventLoopOfATask) {
   auto main = [&]() -> Task<void> { co_await all_of(other(), opens()); };
   run(app.get(), main());
   EXPECT_EQ(events, (Events{"closed", "other"}));
+}
+
+TEST(QtLoop, AnEventLoopServesInAThreadOfQts) {
+  QtApp<QCoreApplication> app;
+  int value = 0;
+  std::unique_ptr<QThread> thread(QThread::create([&] {
+    QEventLoop loop;
+    auto main = []() -> Task<int> {
+      auto late = co_await timeout(1ms, suspend_forever());
+      co_return late.has_value() ? 0 : 6;
+    };
+    value = run(loop, main());
+  }));
+  thread->start();
+  EXPECT_TRUE(thread->wait());
+  EXPECT_EQ(value, 6);
 }
 
 TEST(QtLoop, AnotherThreadsLoopIsRefused) {
