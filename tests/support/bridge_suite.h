@@ -14,7 +14,6 @@
 #include <chrono>
 #include <stdexcept>
 #include <thread>
-#include <vector>
 
 #include "support/loop_fixture.h"
 
@@ -46,17 +45,18 @@ TYPED_TEST_P(BridgeTest, RunsTasksToTheirEnd) {
   EXPECT_EQ(this->run(main()), 5) << "again";
 }
 
-TYPED_TEST_P(BridgeTest, SleepsLongEnoughAndInOrder) {
-  std::vector<int> woken;
+// Not in which order: after a stall all are due, and GLib then calls them in the order of their start.
+TYPED_TEST_P(BridgeTest, SleepsLongEnough) {
+  int woken = 0;
   auto sleeper = [&](int ms) -> Task<void> {
     auto begin = std::chrono::steady_clock::now();
     co_await sleep_for(std::chrono::milliseconds(ms));
     EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(ms));
-    woken.push_back(ms);
+    ++woken;
   };
   auto main = [&]() -> Task<void> { co_await all_of(sleeper(12), sleeper(1), sleeper(6)); };
   this->run(main());
-  EXPECT_EQ(woken, (std::vector<int>{1, 6, 12}));
+  EXPECT_EQ(woken, 3);
 }
 
 // A loop that turns all the time looks at its clock all the time, however coarse that is.
@@ -209,7 +209,7 @@ TYPED_TEST_P(BridgeTest, ARunInsideARunIsRefused) {
   this->run(main());
 }
 
-REGISTER_TYPED_TEST_SUITE_P(BridgeTest, RunsTasksToTheirEnd, SleepsLongEnoughAndInOrder,
+REGISTER_TYPED_TEST_SUITE_P(BridgeTest, RunsTasksToTheirEnd, SleepsLongEnough,
                             ABusyLoopWakesNobodyEarly, TimesOutAndTakesTimersBack,
                             ATaskThatYieldsLetsTheLibraryRun,
                             ACallbackOfTheLibraryStartsResumesAndCancels,

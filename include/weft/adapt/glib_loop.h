@@ -17,7 +17,8 @@
 //                they have ended, and run() throws UsageError.
 // Resumption     in a source of its own with G_PRIORITY_DEFAULT. GLib serves sources of a lower
 //                priority only when no other is ready: tasks that yield() all the time starve idle
-//                functions and GTK's redraw, as every busy source of that priority does.
+//                functions and GTK's redraw, as every busy source of that priority does. Sleeps that
+//                are overdue together end in the order in which they began.
 // Errors         UsageError if another thread owns the context.
 // Allocation     one source and one record per sleep.
 #include <glib.h>
