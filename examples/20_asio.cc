@@ -30,7 +30,7 @@ using asio::ip::tcp;
 Task<> serve(tcp::socket socket) {
   std::array<char, 1024> bytes;
   while (true) {
-    auto got = co_await timeout(50ms, socket.async_read_some(buffer(bytes), use_weft));
+    auto got = co_await timeout(250ms, socket.async_read_some(buffer(bytes), use_weft));
     if (!got) {
       std::printf("server: a client was silent for too long\n");
       co_return;

@@ -61,7 +61,7 @@ Task<std::string> read_first_bytes(uv_loop_t& loop, const char* path) {
 Task<> slow_work(uv_loop_t& loop) {
   uv_work_t work;
   auto start = [&] {
-    auto blocks = [](uv_work_t*) { std::this_thread::sleep_for(30ms); };
+    auto blocks = [](uv_work_t*) { std::this_thread::sleep_for(60ms); };
     uv_queue_work(&loop, &work, blocks, [](uv_work_t* w, int) { call_back(w); });
   };
   co_await finished(work, start);
