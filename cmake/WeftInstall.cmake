@@ -16,7 +16,7 @@ configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/weftConfig.cmake.in"
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/weftConfigVersion.cmake"
   COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/weftConfig.cmake" "${PROJECT_BINARY_DIR}/weftConfigVersion.cmake"
-        DESTINATION "${weft_package_dir}")
+        "${PROJECT_SOURCE_DIR}/cmake/WeftAdapt.cmake" DESTINATION "${weft_package_dir}")
 
 # A static link wants users before what they use: the reverse of the order in which the libraries were made.
 get_property(weft_libraries GLOBAL PROPERTY WEFT_LIBRARIES)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 // Everything a program needs.
+#include "weft/adapt/stop_token.h"
 #include "weft/base/result.h"
 #include "weft/core/annotate.h"
 #include "weft/core/callback.h"

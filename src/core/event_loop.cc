@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "weft/core/event_loop.h"
 
+#include <exception>
 #include <utility>
 
 #include "weft/base/assert.h"
+#include "weft/core/caught_error.h"
 
 namespace weft::inline v0::detail {
 
@@ -19,6 +21,7 @@ struct ForeignExecutor::Link {
 struct ForeignExecutor::TimerCall {
   std::shared_ptr<Link> link;
   TimerNode* timer;  // null: disarmed
+  void* call = nullptr;
 };
 
 ForeignExecutor::ForeignExecutor(EventLoopID id, bool takes_posts)
@@ -34,7 +37,7 @@ ForeignExecutor::ForeignExecutor(EventLoopID id, bool takes_posts)
 }
 
 ForeignExecutor::~ForeignExecutor() {
-  link_->executor = nullptr;
+  link_->executor = nullptr;  // as Attached does, for a run() that ended before drive()
   t_innermost = outer_;
 }
 
@@ -44,42 +47,66 @@ std::int64_t ForeignExecutor::now_ns() const {
 }
 
 // Has posters wake the loop while it runs, and not a moment longer: a poster that is late must find
-// nothing to call, because what it would call is about to be destroyed (P2).
-class ForeignExecutor::WakeHook {
+// nothing to call, because what it would call is about to be destroyed (P2). The same for calls that
+// the loop owes us: they find nobody.
+class ForeignExecutor::Attached {
  public:
-  explicit WakeHook(ForeignExecutor& executor) : port_(executor.port()) {
+  explicit Attached(ForeignExecutor& executor) : executor_(executor) {
     set(&executor, [](void* self) noexcept { static_cast<ForeignExecutor*>(self)->woken(); });
   }
-  WakeHook(const WakeHook&) = delete;
-  WakeHook& operator=(const WakeHook&) = delete;
-  ~WakeHook() { set(nullptr, nullptr); }
+  Attached(const Attached&) = delete;
+  Attached& operator=(const Attached&) = delete;
+  ~Attached() {
+    set(nullptr, nullptr);
+    executor_.link_->executor = nullptr;
+  }
 
  private:
   void set(void* context, void (*wake)(void*) noexcept) {
-    std::lock_guard lock(port_.mutex);
-    port_.wake_context = context;
-    port_.wake = wake;
+    LoopPort& port = executor_.port();
+    std::lock_guard lock(port.mutex);
+    port.wake_context = context;
+    port.wake = wake;
   }
-  LoopPort& port_;
+  ForeignExecutor& executor_;
 };
 
 void ForeignExecutor::drive(RootWaiter& root) {
-  WakeHook hook(*this);
+  Attached attached(*this);
   root_ = &root;
   drain();
-  while (!over()) {
-    run_loop();
-    if (!std::exchange(interrupted_, false)) break;
+  std::exception_ptr thrown;
+  try {
+    while (!over()) {
+      run_loop();
+      if (!std::exchange(interrupted_, false)) break;
+      drain();
+    }
+  } catch (...) {  // by a callback of the loop that is not ours
+    thrown = std::current_exception();
+  }
+  bool early = !over();
+  if (early) end_tasks();
+  if (thrown) std::rethrow_exception(thrown);
+  if (early) throw_usage_error("the event loop was stopped before the task of run() had ended");
+}
+
+void ForeignExecutor::end_tasks() {
+  cancel_all();
+  while (!over() && restart_loop()) {
     drain();
+    if (over()) return;
+    try {
+      run_loop();
+    } catch (...) {  // the first one is rethrown, or the stop told; L12 goes before the others
+      report_unread_error(CaughtError::current());
+    }
   }
   if (over()) return;
-  // Someone else stopped the loop. The task and all guests are told, and must end with what can run
-  // now.
-  cancel_all();
+  // It calls back no more, so they must end with what can run now.
   ending_ = true;
   drain();
-  if (!over()) abandon(root, "the event loop was stopped while tasks wait for it");
-  throw_usage_error("the event loop was stopped before the task of run() had ended");
+  if (!over()) abandon(*root_, "the event loop was stopped while tasks wait for it");
 }
 
 bool ForeignExecutor::drain_soon() {
@@ -132,7 +159,7 @@ void ForeignExecutor::drain_called(void* context) {
 
 void ForeignExecutor::arm_timer(TimerNode& timer, std::int64_t deadline_ns) {
   auto* call = new TimerCall{link_, &timer};
-  if (!call_at(deadline_ns, &timer_called, call)) {
+  if (!call_at(deadline_ns, &timer_called, call, call->call)) {
     delete call;
     Executor::arm_timer(timer, deadline_ns);  // throws
   }
@@ -143,7 +170,9 @@ void ForeignExecutor::arm_timer(TimerNode& timer, std::int64_t deadline_ns) {
 
 void ForeignExecutor::disarm_timer(TimerNode& timer) noexcept {
   if (!timer.armed()) return;
-  reinterpret_cast<TimerCall*>(timer.prev)->timer = nullptr;
+  auto* call = reinterpret_cast<TimerCall*>(timer.prev);
+  call->timer = nullptr;
+  if (take_back(call->call)) delete call;
   timer.prev = timer.next = nullptr;
 }
 

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: MIT
+# The bridges to other libraries (room adapt/), in weft's own build and in the installed package.
+#
+#   weft_adapt(<bridge>)   asio, libuv, glib or qt: makes the target weft::adapt_<bridge>, if the library is found
+#
+# The bridges are headers; the target brings weft and the flags of the library. asio is Boost's, or where there is
+# none the standalone one.
+
+function(weft_adapt bridge)
+  if(TARGET weft::adapt_${bridge})
+    return()
+  endif()
+  # The target outlives the directory that asked for it, so what it links must too.
+  set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)
+  set(library "")
+  set(definitions "")
+  set(options "")
+  if(bridge STREQUAL "asio")
+    find_package(Boost 1.79 QUIET)
+    if(TARGET Boost::headers)
+      set(library Boost::headers)
+    else()
+      find_path(WEFT_ASIO_INCLUDE asio/cancellation_signal.hpp)
+      if(WEFT_ASIO_INCLUDE)
+        add_library(weft_standalone_asio INTERFACE IMPORTED GLOBAL)
+        target_include_directories(weft_standalone_asio SYSTEM INTERFACE "${WEFT_ASIO_INCLUDE}")
+        set(library weft_standalone_asio)
+        set(definitions WEFT_ASIO_STANDALONE)
+      endif()
+    endif()
+  elseif(bridge MATCHES "^(libuv|glib)$")
+    find_package(PkgConfig QUIET)
+    if(PkgConfig_FOUND)
+      set(module_libuv "libuv>=1.42")
+      set(module_glib "glib-2.0>=2.66")
+      pkg_check_modules(WEFT_${bridge} QUIET IMPORTED_TARGET GLOBAL "${module_${bridge}}")
+    endif()
+    if(TARGET PkgConfig::WEFT_${bridge})
+      set(library PkgConfig::WEFT_${bridge})
+    endif()
+  elseif(bridge STREQUAL "qt")
+    find_package(Qt6 6.2 QUIET COMPONENTS Core)
+    if(TARGET Qt6::Core)
+      set(library Qt6::Core)
+      set(options -fPIC)  # Qt's relocations do not allow for -fPIE
+    endif()
+  else()
+    message(FATAL_ERROR "weft has no bridge to ${bridge}")
+  endif()
+  if(library)
+    add_library(weft::adapt_${bridge} INTERFACE IMPORTED GLOBAL)
+    target_link_libraries(weft::adapt_${bridge} INTERFACE weft::weft ${library})
+    target_compile_definitions(weft::adapt_${bridge} INTERFACE ${definitions})
+    target_compile_options(weft::adapt_${bridge} INTERFACE ${options})
+  endif()
+endfunction()
