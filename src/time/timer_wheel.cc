@@ -2,6 +2,7 @@
 #include "weft/time/timer_wheel.h"
 
 #include <bit>
+#include <cstddef>
 
 #include "weft/base/assert.h"
 
@@ -18,8 +19,6 @@ constexpr std::uint64_t to_wheel(std::int64_t ns) {
 constexpr std::int64_t from_wheel(std::uint64_t time) {
   return static_cast<std::int64_t>(time ^ kSignBit);
 }
-
-constexpr std::uint64_t bit(int index) { return std::uint64_t{1} << index; }
 
 // Two lists linked by next and ended by nullptr. Equal deadlines: those of `older` first.
 TimerNode* merge(TimerNode* older, TimerNode* newer) noexcept {
@@ -55,7 +54,21 @@ TimerWheel::Place TimerWheel::place_of(std::uint64_t deadline) const noexcept {
 // Requires: a slot has a node.
 TimerWheel::Place TimerWheel::earliest_place() const noexcept {
   const int level = std::countr_zero(levels_used_);
-  return {level, std::countr_zero(slots_used_[level])};
+  return {level, slots_used_[level].first()};
+}
+
+int TimerWheel::Bits::first() const noexcept {
+  for (std::size_t i = 0; i < words_.size(); ++i) {
+    if (words_[i] != 0) return static_cast<int>(i) * 64 + std::countr_zero(words_[i]);
+  }
+  return kSlots;
+}
+
+// Its last node has left.
+void TimerWheel::mark_empty(Place place) noexcept {
+  Bits& used = slots_used_[place.level];
+  used.clear(place.slot);
+  if (used.first() == kSlots) levels_used_ &= ~(1u << place.level);
 }
 
 // The first instant of a slot: the digits of time_ above its level, its own digit, zeros below.
@@ -82,13 +95,13 @@ void TimerWheel::append(TimerNode& node) noexcept {
   TimerNode*& first = first_[level][slot];
   if (first == nullptr) {
     node.prev = node.next = first = &node;
-    slots_used_[level] |= bit(slot);
-    ordered_[level] |= bit(slot);
+    slots_used_[level].set(slot);
+    ordered_[level].set(slot);
     levels_used_ |= 1u << level;
     return;
   }
   TimerNode* last = first->prev;
-  if (node.deadline_ns < last->deadline_ns) ordered_[level] &= ~bit(slot);
+  if (node.deadline_ns < last->deadline_ns) ordered_[level].clear(slot);
   insert_after(*last, node);
 }
 
@@ -124,10 +137,7 @@ void TimerWheel::unlink(TimerNode& node, Place place) noexcept {
   if (node.next == &node) {
     WEFT_DEBUG_ASSERT(first == &node, "a timer is disarmed on the loop that it was armed on");
     first = nullptr;
-    if (level >= 0) {
-      slots_used_[level] &= ~bit(slot);
-      if (slots_used_[level] == 0) levels_used_ &= ~(1u << level);
-    }
+    if (level >= 0) mark_empty(place);
   } else {
     node.prev->next = node.next;
     node.next->prev = node.prev;
@@ -150,14 +160,37 @@ void TimerWheel::disarm(TimerNode& node) noexcept {
   --size_;
 }
 
+namespace {
+
+// A list in memory is read at the pace of its cache misses, one after the other. From both ends there
+// are two at a time; and what lies around a node, which its firing will touch, comes along.
+void warm_up(TimerNode* first) noexcept {
+  TimerNode* forward = first;
+  TimerNode* backward = first->prev;
+  while (forward != backward) {
+    auto* around = reinterpret_cast<const std::byte*>(forward);
+    auto* around_other = reinterpret_cast<const std::byte*>(backward);
+    __builtin_prefetch(around - 64);
+    __builtin_prefetch(around - 128);
+    __builtin_prefetch(around_other - 64);
+    __builtin_prefetch(around_other - 128);
+    TimerNode* next = forward->next;
+    if (next == backward) break;
+    forward = next;
+    backward = backward->prev;
+  }
+}
+
+}  // namespace
+
 // Requires: time_ has just become the start of this slot, so that all its nodes belong further
 // down.
 void TimerWheel::move_down(Place place) noexcept {
   const auto [level, slot] = place;
   TimerNode* first = first_[level][slot];
   first_[level][slot] = nullptr;
-  slots_used_[level] &= ~bit(slot);
-  if (slots_used_[level] == 0) levels_used_ &= ~(1u << level);
+  mark_empty(place);
+  if (level == 0) warm_up(first);  // they are about to fire, and few enough to stay
 
   TimerNode* const end = first;
   TimerNode* node = first;
@@ -210,7 +243,7 @@ std::optional<std::int64_t> TimerWheel::next_deadline() noexcept {
   const Place place = earliest_place();
   TimerNode* const first = first_[place.level][place.slot];
   std::int64_t earliest = first->deadline_ns;
-  if ((ordered_[place.level] & bit(place.slot)) != 0) return earliest;
+  if (ordered_[place.level].has(place.slot)) return earliest;
   TimerNode* node = first->next;
   for (int seen = 1; node != first; node = node->next) {
     if (++seen > kScanMax) return from_wheel(start_of(place));

@@ -2,18 +2,19 @@
 #pragma once
 // TimerWheel: all timers of one loop, exact to the nanosecond.
 //
-// A 64-ary hierarchical wheel (Varghese and Lauck, "Hashed and hierarchical timing wheels", SOSP
-// 1987) over the whole 64-bit nanosecond clock, in ticks of 2^14 ns: a timer's level is the highest
-// base-64 digit in which the tick of its deadline differs from that of the wheel's time. So nothing
-// wraps around, a lower level is always earlier than a higher one, and two bitmaps find the earliest
-// slot. The timers of the tick that is now are one list, sorted when it is looked at: a tick is short
-// enough for that list to lie in the cache, and long enough for a timer to move down rarely.
+// A hierarchical wheel (Varghese and Lauck, "Hashed and hierarchical timing wheels", SOSP 1987) over
+// the whole 64-bit nanosecond clock, in ticks of 2^14 ns: a timer's level is the highest digit, of ten
+// bits, in which the tick of its deadline differs from that of the wheel's time. So nothing wraps
+// around, a lower level is always earlier than a higher one, and bitmaps find the earliest slot. The
+// timers of the tick that is now are one list, sorted when it is looked at: a tick is short enough for
+// that list to lie in the cache, and long enough for a timer to move down rarely. Each move is a cache
+// miss; hence the wide digits, for which a wheel takes 40 KiB.
 //
 // Threads        one at a time; owned by a loop.
 // Order          fire_due() fires by deadline; equal deadlines in the order of their arming.
 // Allocation     none: timers are nodes of their owners (core/timer_node.h).
 // Cost           arm, disarm: O(1). A timer moves down at most once per level in its life (one of
-//                50 ms: twice); a slot moves down in one go, O(timers in it). The timers of one tick
+//                a second: twice); a slot moves down in one go, O(timers in it). The timers of one tick
 //                are sorted, O(n log n) once, if they were not armed in order.
 //
 // Invariants
@@ -68,7 +69,7 @@ class TimerWheel {
 
  private:
   static constexpr int kTickBits = 14;
-  static constexpr int kDigitBits = 6;
+  static constexpr int kDigitBits = 10;
   static constexpr int kSlots = 1 << kDigitBits;
   static constexpr int kLevels = (64 - kTickBits + kDigitBits - 1) / kDigitBits;
   static constexpr int kInsertMax = 8;  // steps from the end of now_, to keep it in order
@@ -84,6 +85,7 @@ class TimerWheel {
   void append(TimerNode& node) noexcept;
   void append_now(TimerNode& node) noexcept;
   void unlink(TimerNode& node, Place place) noexcept;
+  void mark_empty(Place place) noexcept;
   void move_down(Place place) noexcept;
   // Requires: there is one.
   TimerNode& first_of_now() noexcept;
@@ -94,8 +96,20 @@ class TimerWheel {
   std::uint32_t levels_used_ = 0;
   bool firing_ = false;
   std::size_t size_ = 0;
-  std::array<std::uint64_t, kLevels> slots_used_{};
-  std::array<std::uint64_t, kLevels> ordered_{};
+  // One bit per slot.
+  class Bits {
+   public:
+    void set(int slot) noexcept { words_[slot / 64] |= std::uint64_t{1} << (slot % 64); }
+    void clear(int slot) noexcept { words_[slot / 64] &= ~(std::uint64_t{1} << (slot % 64)); }
+    [[nodiscard]] bool has(int slot) const noexcept { return words_[slot / 64] >> (slot % 64) & 1; }
+    // Returns: the first, or kSlots.
+    [[nodiscard]] int first() const noexcept;
+
+   private:
+    std::array<std::uint64_t, kSlots / 64> words_{};
+  };
+  std::array<Bits, kLevels> slots_used_{};
+  std::array<Bits, kLevels> ordered_{};
   // Circular lists: first->prev is the last.
   std::array<std::array<TimerNode*, kSlots>, kLevels> first_{};
   TimerNode* now_ = nullptr;
