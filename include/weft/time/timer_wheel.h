@@ -3,7 +3,7 @@
 // TimerWheel: all timers of one loop, exact to the nanosecond.
 //
 // A hierarchical wheel (Varghese and Lauck, "Hashed and hierarchical timing wheels", SOSP 1987) over
-// the whole 64-bit nanosecond clock, in ticks of 2^14 ns: a timer's level is the highest digit, of ten
+// the whole 64-bit nanosecond clock, in ticks of 2^16 ns: a timer's level is the highest digit, of ten
 // bits, in which the tick of its deadline differs from that of the wheel's time. So nothing wraps
 // around, a lower level is always earlier than a higher one, and bitmaps find the earliest slot. The
 // timers of the tick that is now are one list, sorted when it is looked at: a tick is short enough for
@@ -68,7 +68,7 @@ class TimerWheel {
   [[nodiscard]] std::int64_t time() const noexcept;
 
  private:
-  static constexpr int kTickBits = 14;
+  static constexpr int kTickBits = 16;
   static constexpr int kDigitBits = 10;
   static constexpr int kSlots = 1 << kDigitBits;
   static constexpr int kLevels = (64 - kTickBits + kDigitBits - 1) / kDigitBits;
