@@ -10,7 +10,6 @@
 #include <optional>
 #include <system_error>
 
-#include "pause.h"
 #include "step.h"
 #include "weft/base/assert.h"
 #include "weft/core/frame_pool.h"
@@ -142,7 +141,6 @@ void EventLoop::wait() {
   polled_at_ = entries_run();
   std::int64_t timeout = timeout_ns();
   if (timeout != 0) {
-    if (spin_ns_ > 0 && spin()) return;
     chaos_.dawdle();
     if (!port().inbox.try_sleep()) return;
     chaos_.dawdle();
@@ -155,22 +153,6 @@ void EventLoop::wait() {
   io_->poll(timeout);
   slept(timed, since);
   chaos_.dawdle();
-}
-
-// Returns: true if something came.
-bool EventLoop::spin() {
-  constexpr int kLooksPerClock = 32;
-  std::int64_t until = clock_ns() + spin_ns_;
-  do {
-    for (int i = 0; i < kLooksPerClock; ++i) {
-      if (port().inbox.has_entries()) {
-        ++spins_;
-        return true;
-      }
-      detail::pause_processor();
-    }
-  } while (clock_ns() < until);
-  return false;
 }
 
 // A post that came soon after we fell asleep would have been worth spinning for: next time we spin

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 // One turn of an EventLoop, for its drivers: run() of a single loop, and the workers of an IOContext.
+#include <cstdint>
+#include <optional>
+
+#include "pause.h"
 #include "weft/io/platform_io.h"
 #include "weft/run/event_loop.h"
 #include "worker.h"
@@ -27,9 +31,32 @@ void EventLoop::step(Over over) {
   if (over()) return;
   if (worker_) {
     worker_->idle();
-  } else {
+  } else if (!spin([] { return false; })) {
     wait();
   }
+}
+
+template <class Look>
+bool EventLoop::spin(Look look) {
+  if (spin_ns_ == 0) return false;
+  constexpr int kLooksPerClock = 32;
+  // A timer that is due soon is not to wait for that.
+  std::int64_t now = now_ns();
+  std::int64_t until = now + spin_ns_;
+  if (std::optional<std::int64_t> deadline = timers_.next_deadline()) {
+    if (*deadline <= until) return false;
+  }
+  do {
+    for (int i = 0; i < kLooksPerClock; ++i) {
+      if (port().inbox.has_entries()) {
+        ++spins_;
+        return true;
+      }
+      detail::pause_processor();
+    }
+    if (look()) return true;
+  } while (now_ns() < until);
+  return false;
 }
 
 }  // namespace weft::inline v0

@@ -195,6 +195,10 @@ bool Worker::search() {
 }
 
 void Worker::idle() {
+  // First, because it concerns nobody else: what two busy loops send each other comes like this.
+  if (loop.spin([&] { return context_.impl_->any_fresh(); }) && loop.port().inbox.has_entries()) {
+    return;
+  }
   if (search()) return;
   if (!sleep()) std::this_thread::yield();  // a queue is not empty, and yet nothing can be taken
 }

@@ -27,8 +27,10 @@ namespace weft::inline v0::detail {
 inline constexpr HomeIndex kLoopsMax = 1024;  // loops that exist at one time in a process
 
 struct LoopPort {
-  Inbox inbox;
-  ArrivalCount arrivals;
+  // Each on a cache line of its own: a loop that waits for the one should not be disturbed by the
+  // other.
+  alignas(64) Inbox inbox;
+  alignas(64) ArrivalCount arrivals;
   Executor* executor = nullptr;  // read by its own thread only, or under mutex
 
   std::mutex mutex;  // guards what follows

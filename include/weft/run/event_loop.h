@@ -99,7 +99,10 @@ class EventLoop : public Loop {
   template <class Over>
   void step(Over over);
   void wait();
-  bool spin();
+  // Spins, where that has paid off lately, until something comes, or `look` says so. Returns: true if
+  // there is something to do.
+  template <class Look>
+  bool spin(Look look);
   void slept(bool timed, std::int64_t since) noexcept;
   [[nodiscard]] std::int64_t timeout_ns();
 
