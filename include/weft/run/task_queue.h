@@ -54,8 +54,7 @@ class TaskQueue {
   template <class Fn>
   Taken take(std::size_t most, Fn&& fn) {
     if (looks_empty()) return Taken::none;
-    // acquire: head_ and the links as the last taker left them. [pairs with U]
-    if (taking_.exchange(true, detail::acquire)) return Taken::later;
+    if (!begin_taking()) return Taken::later;
     std::size_t taken = 0;
     while (taken < most) {
       Node* node = pop();
@@ -64,7 +63,7 @@ class TaskQueue {
       fn(*node);
     }
     bool empty = looks_empty();
-    taking_.store(false, detail::release);  // U
+    end_taking();
     if (taken > 0) return Taken::some;
     return empty ? Taken::none : Taken::later;
   }
@@ -76,33 +75,38 @@ class TaskQueue {
 
   // Returns: how many there are, up to `most`. O(most); for statistics.
   [[nodiscard]] std::size_t count_to(std::size_t most) noexcept {
-    if (taking_.exchange(true, detail::acquire)) return 0;
+    if (!begin_taking()) return 0;
     std::size_t count = 0;
-    for (Node* node = head_.load(detail::relaxed); node && count < most;
-         node = node->next.load(detail::acquire)) {
+    for (Node* node = head_.load(detail::relaxed); node && count < most; node = after(*node)) {
       if (node != &stub_) ++count;
     }
-    taking_.store(false, detail::release);
+    end_taking();
     return count;
   }
 
  private:
+  // acquire: head_ and the links as the last taker left them. [pairs with U]
+  bool begin_taking() noexcept { return !taking_.exchange(true, detail::acquire); }
+  void end_taking() noexcept { taking_.store(false, detail::release); }  // U
+  // acquire: the task. [pairs with push()]
+  static Node* after(Node& node) noexcept { return node.next.load(detail::acquire); }  // N
+
   // Requires: taking_.
   Node* pop() noexcept {
     Node* head = head_.load(detail::relaxed);
-    Node* next = head->next.load(detail::acquire);  // N
+    Node* next = after(*head);
     if (head == &stub_) {
       if (!next) return nullptr;
       head_.store(next, detail::relaxed);
       head = next;
-      next = head->next.load(detail::acquire);  // N
+      next = after(*head);
     }
     if (!next) {
       // The last one. Its successor is to be the stub, unless a push comes between.
       if (tail_.load(detail::relaxed) != head) return nullptr;  // Q2
       push(stub_);
-      next = head->next.load(detail::acquire);  // N
-      if (!next) return nullptr;                // Q2
+      next = after(*head);
+      if (!next) return nullptr;  // Q2
     }
     head_.store(next, detail::relaxed);
     return head;
