@@ -67,7 +67,11 @@ proctype producer() {
      notify(whom, i)
   :: else -> break
   od;
-  // All are given: main may end. Worker 0 is woken for that, as it would be by main itself.
+  // Main ends now, or waits for them first. Worker 0 is woken by its end, as it runs there.
+  if
+  :: skip
+  :: ran + cancelled == TASKS
+  fi;
   main_done = true;
   first_woken!1
 }
