@@ -69,8 +69,8 @@ proctype producer() {
   od;
   // Main ends now, or waits for them first. Worker 0 is woken by its end, as it runs there.
   if
-  :: skip
-  :: ran + cancelled == TASKS
+  :: true -> skip
+  :: true -> (ran + cancelled == TASKS)
   fi;
   main_done = true;
   first_woken!1
