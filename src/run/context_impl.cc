@@ -158,6 +158,8 @@ void IOContext::Impl::run(Frame& main, RootWaiter& root) {
   detail::Pinned pinned(options.pin_threads, 0);
   stopping_ = scope_released_ = left_ = false;
   winding_down_.store(false, detail::relaxed);
+  detail::StopSignals signals(options.stop_on_signals, first.loop.wake_fd_.get());
+  signals_ = &signals;
   first.open();
   try {
     open_threads();
@@ -234,14 +236,14 @@ void IOContext::Impl::drive_first(RootWaiter& root) {
 }
 
 bool IOContext::Impl::has_to_decide(RootWaiter& root) noexcept {
-  if (!stopping_ && stop_asked_.load(detail::acquire)) return true;
+  if (has_to_stop()) return true;
   if (!root.done || left_) return false;
   if (!scope_released_) return true;
   return scope_->completed() && live_.load(detail::seq_cst) == 0;
 }
 
 void IOContext::Impl::decide(RootWaiter& root) noexcept {
-  if (!stopping_ && stop_asked_.load(detail::acquire)) begin_stop(reasons::context_stopped);
+  if (has_to_stop()) begin_stop(reasons::context_stopped);
   if (!root.done || left_) return;
   if (!scope_released_) {
     bool failed = root.strand->ended().kind != detail::OutcomeKind::value;

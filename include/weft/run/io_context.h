@@ -23,7 +23,9 @@
 //                context's own tasks: UsageError.
 // Threads        schedule(), stop(), loop(): any thread. run(): one at a time.
 // Signals        worker threads have all signals blocked; the thread that calls run() has them as
-//                it was.
+//                it was. Ctrl-C is graceful: while run() runs, SIGINT and SIGTERM call stop(), and a
+//                SIGINT after that kills. Not where they have a handler or are ignored, nor while a
+//                SignalSet has them (run/signals.h). What was in force is so again after run().
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -53,6 +55,7 @@ struct IOContextOptions {
   BlockingPool::Options blocking = {};
   // A stop() that takes longer than this is logged, with the tasks that are left.
   std::chrono::nanoseconds shutdown_warn = std::chrono::seconds(10);
+  bool stop_on_signals = true;  // SIGINT and SIGTERM: see Signals
 };
 
 class IOContext {
