@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <latch>
 #include <thread>
 #include <vector>
 
@@ -239,14 +240,18 @@ TEST(StopOnSignals, ASetTakesThemFromTheContext) {
   auto main = []() -> Task<int> {
     SignalSet signals({SIGINT});
     send(SIGINT);
-    co_return co_await signals.next();
+    int which = co_await signals.next();
+    co_await sleep_for(1ms);  // a context that stops would cancel this
+    co_return which;
   };
   EXPECT_EQ(ctx.run(main()), SIGINT);
 
   SignalSet before({SIGINT});  // and one that was there first
   auto second = [&]() -> Task<int> {
     send(SIGINT);
-    co_return co_await before.next();
+    int which = co_await before.next();
+    co_await sleep_for(1ms);
+    co_return which;
   };
   EXPECT_EQ(ctx.run(second()), SIGINT);
 }
@@ -262,10 +267,16 @@ TEST(StopOnSignals, CanBeSwitchedOff) {
 
 TEST(StopOnSignals, EveryContextThatRunsStops) {
   IOContext one{{.workers = 1}}, two{{.workers = 1}};
-  std::jthread other([&] { two.run(); });
-  while (!two.is_running()) std::this_thread::yield();
+  std::latch listens(1);
+  std::jthread other([&] {
+    auto begun = [&]() -> Task<> {
+      listens.count_down();
+      co_await suspend_forever();
+    };
+    two.run(begun());
+  });
+  listens.wait();
   auto main = []() -> Task<> {
-    co_await sleep_for(2ms);  // until the other has begun to listen
     send(SIGTERM);
     co_await suspend_forever();
   };
