@@ -146,8 +146,12 @@ void Worker::adopt(FreshNode& node) noexcept {
 }
 
 void Worker::take_own() {
-  if (queue.looks_empty() || leaving_) return;
-  TaskQueue::Taken taken = queue.take(kFreshPerTurn, [&](FreshNode& node) { adopt(node); });
+  if (std::exchange(has_stolen_, false) || queue.looks_empty() || leaving_) return;
+  // What becomes a strand here can be taken by nobody else any more, and waits for all that are ready
+  // before it. So one at a time, where that costs nothing: a task that computes for long shall not
+  // hold up those behind it while other workers have nothing to do.
+  std::size_t most = loop.has_ready() ? kFreshPerTurn : 1;
+  TaskQueue::Taken taken = queue.take(most, [&](FreshNode& node) { adopt(node); });
   if (taken == TaskQueue::Taken::some && searching_) found_work();
 }
 
@@ -170,9 +174,15 @@ bool Worker::search() {
   for (std::size_t i = 0; i < count; ++i) {
     Worker& victim = *pool.workers[(random_ + i) % count];
     if (&victim == this || victim.queue.looks_empty()) continue;
+    // One to run now, so that nobody steals it again; the rest to the queue here, where the next idle
+    // worker finds them.
     TaskQueue::Taken taken = victim.queue.take(kStolenAtOnce, [&](FreshNode& node) {
       ++stolen_;
-      adopt(node);
+      if (std::exchange(has_stolen_, true)) {
+        queue.push(node);
+      } else {
+        adopt(node);
+      }
     });
     if (taken != TaskQueue::Taken::some) continue;
     found_work();
@@ -182,7 +192,7 @@ bool Worker::search() {
 }
 
 void Worker::idle() {
-  if (!leaving_ && search()) return;
+  if (!leaving_ && (!queue.looks_empty() || search())) return;
   if (!sleep()) std::this_thread::yield();  // a queue is not empty, and yet nothing can be taken
 }
 

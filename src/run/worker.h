@@ -87,6 +87,7 @@ class Worker {
   bool searching_ = false;
   bool wake_under_way_ = false;
   bool leaving_ = false;
+  bool has_stolen_ = false;  // and not run it yet
   std::uint32_t random_;
   Request wake_, stop_, leave_, draw_;
   std::optional<RootNursery> root_;
