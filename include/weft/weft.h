@@ -30,6 +30,7 @@
 #include "weft/io/descriptor.h"
 #include "weft/run/event_loop.h"
 #include "weft/run/io_context.h"
+#include "weft/run/parallel.h"
 #include "weft/run/process.h"
 #include "weft/run/signals.h"
 #include "weft/time/interval.h"
