@@ -214,6 +214,37 @@ TEST(Parallel, OnALoopThatIsNobodysWorkerItRunsThereInTurn) {
   EXPECT_EQ(run(plain, parallel_reduce(std::views::iota(1, 101), 0, std::plus<>())), 5050);
 }
 
+TEST(Parallel, ACancelIsSeenInsideABlock) {
+  IOContext ctx{{.workers = 2}};
+  std::atomic<int> called = 0;
+  auto main = [&]() -> Task<> {
+    std::thread::id home = std::this_thread::get_id();
+    auto each = [&](int) {
+      // Where the block itself keeps the cancel from being heard there is nothing to see.
+      if (std::this_thread::get_id() == home) throw std::runtime_error("at home");
+      ++called;
+      std::this_thread::sleep_for(100us);
+    };
+    auto work = [&]() -> Task<> { co_await parallel_for(0, 100'000, each, {.grain = 100'000}); };
+    auto keep_home_busy = []() -> Task<> {  // so that the other worker takes it
+      for (int i = 0; i < 5; ++i) {
+        co_await yield();
+        std::this_thread::sleep_for(1ms);
+      }
+      co_await sleep_for(2ms);
+    };
+    for (int i = 0; i < 100 && called == 0; ++i) {
+      try {
+        co_await any_of(work(), keep_home_busy());
+      } catch (const std::runtime_error&) {
+      }
+    }
+  };
+  ctx.run(main());
+  EXPECT_GT(called, 0);
+  EXPECT_LT(called, 50'000);  // all of them take ten seconds
+}
+
 TEST(Parallel, TakesATemporaryRangeAndKeepsIt) {
   IOContext ctx{{.workers = 2}};
   auto twice = [](int i) { return 2 * i; };
