@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <latch>
@@ -188,6 +189,32 @@ TEST(Signals, SetsLeaveNoDescriptorsBehind) {
   int after = ::dup(0);
   ::close(after);
   EXPECT_EQ(lowest, after);
+}
+
+TEST(Signals, SetsComeAndGoWhileSignalsDo) {
+  EventLoop loop;
+  auto main = []() -> Task<> {
+    SignalSet kept({SIGUSR1});  // so that none of them ends the process
+    std::atomic<bool> over = false;
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 3; ++i) {
+      threads.emplace_back([&] {
+        while (!over) {
+          SignalSet a({SIGUSR1}), b({SIGUSR1, SIGUSR2});
+          static_cast<void>(a.try_next());
+        }
+      });
+    }
+    for (int i = 0; i < 200; ++i) {
+      send(SIGUSR1);
+      int which = co_await kept.next();
+      EXPECT_EQ(which, SIGUSR1);
+    }
+    over = true;
+  };
+  run(loop, main());
+  EXPECT_EQ(handler_of(SIGUSR1), SIG_DFL);
+  EXPECT_EQ(handler_of(SIGUSR2), SIG_DFL);
 }
 
 // --- IOContext's own -----------------------------------------------------------------------------
