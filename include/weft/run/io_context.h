@@ -112,7 +112,7 @@ class IOContext {
   struct WorkerStatistics {
     EventLoopStatistics loop;
     std::uint64_t tasks_run = 0;     // scheduled tasks that began here
-    std::uint64_t tasks_stolen = 0;  // of those: from another worker's queue
+    std::uint64_t tasks_stolen = 0;  // taken from other workers, who may take them back
     std::size_t queue_depth = 0;     // fresh tasks in its queue
   };
   // Of the workers, by number; each is asked on its own loop. Await it in a task of the context.
