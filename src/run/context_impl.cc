@@ -160,6 +160,8 @@ void IOContext::Impl::run(Frame& main, RootWaiter& root) {
   stopping_ = scope_released_ = left_ = false;
   winding_down_.store(false, detail::relaxed);
   live_.fetch_and(~kLeaving, detail::relaxed);
+  detail::StopSignals signals(options.stop_on_signals, first.loop.wake_fd_.get());
+  signals_ = &signals;
   first.open();
   try {
     open_threads();
@@ -240,7 +242,7 @@ void IOContext::Impl::drive_first(RootWaiter& root) {
 }
 
 bool IOContext::Impl::has_to_decide(RootWaiter& root) noexcept {
-  if (!stopping_ && stop_asked_.load(detail::acquire)) return true;
+  if (has_to_stop()) return true;
   if (!root.done || left_) return false;
   if (!scope_released_) return true;
   return scope_->completed() && live_.load(detail::seq_cst) == 0;
@@ -248,7 +250,7 @@ bool IOContext::Impl::has_to_decide(RootWaiter& root) noexcept {
 
 void IOContext::Impl::decide(RootWaiter& root) noexcept {
   if (root.done) main_strand = nullptr;
-  if (!stopping_ && stop_asked_.load(detail::acquire)) begin_stop(reasons::context_stopped);
+  if (has_to_stop()) begin_stop(reasons::context_stopped);
   if (!root.done || left_) return;
   if (!scope_released_) {
     bool failed = root.strand->ended().kind != detail::OutcomeKind::value;

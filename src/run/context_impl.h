@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "root_nursery.h"
+#include "signal_registry.h"
 #include "weft/core/caught_error.h"
 #include "weft/run/idle_workers.h"
 #include "weft/run/io_context.h"
@@ -66,6 +67,9 @@ class IOContext::Impl {
   // What run() has to decide now: done here, on worker 0, between two turns.
   [[nodiscard]] bool has_to_decide(detail::RootWaiter& root) noexcept;
   void decide(detail::RootWaiter& root) noexcept;
+  [[nodiscard]] bool has_to_stop() const noexcept {
+    return !stopping_ && (stop_asked_.load(detail::acquire) || signals_->asked());
+  }
   void begin_stop(const CancelReason& reason) noexcept;
   void leave() noexcept;
 
@@ -89,6 +93,7 @@ class IOContext::Impl {
   std::optional<detail::RootNursery> scope_;
   std::optional<PromiseChildLease> scope_lease_;
 
+  const detail::StopSignals* signals_ = nullptr;  // of this run()
   std::vector<std::thread> threads_;
   bool stopping_ = false;
   bool scope_released_ = false;

@@ -153,12 +153,18 @@ void Worker::adopt(FreshNode& node) noexcept {
   CancellationRuntime::begin_home(fresh, *root_);
 }
 
-void Worker::take_own() {
-  if (queue.looks_empty() || leaving_ || context_.impl_->is_leaving()) return;
-  if (loop.chaos_.one_in(3)) return;  // somebody else might like them
-  std::size_t most = loop.chaos_.portion(kFreshPerTurn);
+bool Worker::take_own() {
+  bool leaving = leaving_ || context_.impl_->is_leaving();
+  if (std::exchange(has_stolen_, false) || queue.looks_empty() || leaving) return false;
+  if (loop.chaos_.one_in(3)) return false;  // somebody else might like them
+  // What becomes a strand here can be taken by nobody else any more, and waits for all that are ready
+  // before it. So one at a time, where that costs nothing: a task that computes for long shall not
+  // hold up those behind it while other workers have nothing to do.
+  std::size_t most = loop.has_ready() ? loop.chaos_.portion(kFreshPerTurn) : 1;
   TaskQueue::Taken taken = queue.take(most, [&](FreshNode& node) { adopt(node); });
-  if (taken == TaskQueue::Taken::some && searching_) found_work();
+  if (taken != TaskQueue::Taken::some) return false;
+  if (searching_) found_work();
+  return true;
 }
 
 void Worker::found_work() {
@@ -182,11 +188,17 @@ bool Worker::search() {
     Worker& victim = *pool.workers[(random_ + i) % count];
     if (&victim == this || victim.queue.looks_empty()) continue;
     loop.chaos_.dawdle();
-    TaskQueue::Taken taken =
-        victim.queue.take(loop.chaos_.portion(kStolenAtOnce), [&](FreshNode& node) {
-          ++stolen_;
-          adopt(node);
-        });
+    // One to run now, so that nobody steals it again; the rest to the queue here, where the next idle
+    // worker finds them.
+    std::size_t most = loop.chaos_.portion(kStolenAtOnce);
+    TaskQueue::Taken taken = victim.queue.take(most, [&](FreshNode& node) {
+      ++stolen_;
+      if (std::exchange(has_stolen_, true)) {
+        queue.push(node);
+      } else {
+        adopt(node);
+      }
+    });
     if (taken != TaskQueue::Taken::some) continue;
     found_work();
     return true;
@@ -195,8 +207,11 @@ bool Worker::search() {
 }
 
 void Worker::idle() {
+  bool leaving = leaving_ || context_.impl_->is_leaving();
+  if (!leaving && !queue.looks_empty()) return;
   // First, because it concerns nobody else: what two busy loops send each other comes like this.
-  if (loop.spin([&] { return context_.impl_->any_fresh(); }) && loop.port().inbox.has_entries()) {
+  if (loop.spin([&] { return !leaving && context_.impl_->any_fresh(); }) &&
+      loop.port().inbox.has_entries()) {
     return;
   }
   if (search()) return;

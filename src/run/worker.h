@@ -53,7 +53,7 @@ class Worker : public IdleWorker {
   void run(std::promise<void>& opened, std::shared_future<void> all_opened);
 
   // A few fresh tasks of its own queue become strands.
-  void take_own();
+  bool take_own();
   // Those that have ended since are told to the context.
   void count_ended() noexcept;
   // Nothing is ready: searches, or sleeps.
@@ -90,6 +90,7 @@ class Worker : public IdleWorker {
   bool searching_ = false;
   bool wake_under_way_ = false;
   bool leaving_ = false;
+  bool has_stolen_ = false;  // and not run it yet
   std::uint32_t random_;
   Request wake_, stop_, leave_, draw_;
   std::optional<RootNursery> root_;

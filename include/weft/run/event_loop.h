@@ -93,6 +93,7 @@ class EventLoop : public Loop {
 
   static constexpr std::uint64_t kEntriesPerPoll = 64;  // when busy, the kernel is asked so often
   static constexpr std::size_t kTimersPerTurn = 1024;
+  static constexpr int kFreshInARow = 16;  // fresh tasks between two looks at anything else
 
   // Requires: driven by this thread. Makes the driver, on the thread that it is bound to.
   void prepare();

@@ -23,7 +23,9 @@
 //                context's own tasks: UsageError.
 // Threads        schedule(), stop(), loop(): any thread. run(): one at a time.
 // Signals        worker threads have all signals blocked; the thread that calls run() has them as
-//                it was.
+//                it was. Ctrl-C is graceful: while run() runs, SIGINT and SIGTERM call stop(), and a
+//                SIGINT after that kills. Not where they have a handler or are ignored, nor while a
+//                SignalSet has them (run/signals.h). What was in force is so again after run().
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -53,6 +55,7 @@ struct IOContextOptions {
   BlockingPool::Options blocking = {};
   // A stop() that takes longer than this is logged, with the tasks that are left.
   std::chrono::nanoseconds shutdown_warn = std::chrono::seconds(10);
+  bool stop_on_signals = true;  // SIGINT and SIGTERM: see Signals
 };
 
 class IOContext {
@@ -109,7 +112,7 @@ class IOContext {
   struct WorkerStatistics {
     EventLoopStatistics loop;
     std::uint64_t tasks_run = 0;     // scheduled tasks that began here
-    std::uint64_t tasks_stolen = 0;  // of those: from another worker's queue
+    std::uint64_t tasks_stolen = 0;  // taken from other workers, who may take them back
     std::size_t queue_depth = 0;     // fresh tasks in its queue
   };
   // Of the workers, by number; each is asked on its own loop. Await it in a task of the context.
