@@ -78,7 +78,7 @@ struct BlockingCall {
   static constexpr bool kTakesToken = std::invocable<Fn&, StopToken>;
   static_assert(kTakesToken || std::invocable<Fn&>,
                 "weft: blocking() takes a function of no argument, or of one StopToken");
-  static auto call(Fn& fn, StopToken token) {
+  static decltype(auto) call(Fn& fn, StopToken token) {
     if constexpr (kTakesToken) {
       return std::invoke(fn, token);
     } else {
@@ -127,6 +127,9 @@ class BlockingAwaiter final : private BlockingJob {
       if constexpr (std::is_void_v<T>) {
         Call::call(fn_, StopToken(stop_));
         result_.emplace();
+      } else if constexpr (std::is_reference_v<T>) {
+        T made = Call::call(fn_, StopToken(stop_));
+        result_.emplace(std::addressof(made));
       } else {
         result_.emplace(Call::call(fn_, StopToken(stop_)));
       }
