@@ -1,8 +1,24 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 // weft::detail::UringIO: the driver over io_uring.
+//
+// An operation is one submission; the kernel makes the system call when it can, and says so by one
+// completion. All that was begun in a turn goes to the kernel by the one system call in which the
+// loop also waits.
+//
+// Invariants
+//   V1  an operation that is with the driver has one submission or completion that names it, or its
+//       poll; nothing else names it, and nothing names an entry.
+//   V2  a request to cancel is submitted before anything that is begun after it (U2), so it never
+//       meets a later operation at the same address.
+//   V3  nothing is read ahead of the task: what the kernel has, it keeps, and leave_loop() loses
+//       nothing.
+#include <sys/socket.h>
+
+#include <cstdint>
 #include <memory>
 
+#include "uring_ring.h"
 #include "weft/io/platform_io.h"
 
 namespace weft::inline v0::detail {
@@ -12,5 +28,49 @@ namespace weft::inline v0::detail {
 [[nodiscard]] int uring_error() noexcept;
 
 [[nodiscard]] std::unique_ptr<PlatformIO> make_uring_io(int wake_fd);
+
+struct UringEntry final : IoEntry {
+  using IoEntry::IoEntry;
+  bool drained = false;  // the last read left nothing: to try at once would be in vain
+};
+
+class UringIO final : public PlatformIO {
+ public:
+  explicit UringIO(int wake_fd);
+  ~UringIO() override;
+  [[nodiscard]] Driver driver() const noexcept override { return Driver::io_uring; }
+  void poll(std::int64_t timeout_ns) override;
+  [[nodiscard]] bool has_completions() const noexcept override { return ring_.has_completions(); }
+
+ private:
+  // What is no operation of a task's. Those are addresses, and even.
+  static constexpr std::uint64_t kWake = 1;
+  static constexpr std::uint64_t kNobody = 3;
+  // An operation whose `next` is itself is polled for, to be tried again.
+  [[nodiscard]] static bool is_polled(const IoOperation& operation) noexcept {
+    return operation.next == &operation;
+  }
+
+  [[nodiscard]] IoEntry* make_entry(int fd) override { return new UringEntry(fd); }
+  void drop_entry(IoEntry& entry) noexcept override { delete &entry; }
+  [[nodiscard]] bool wants_nonblocking() const noexcept override { return false; }
+  bool begin(IoOperation& operation) override;
+  bool withdraw(IoOperation& operation) noexcept override;
+
+  [[nodiscard]] io_uring_sqe& next_entry_for(IoOperation& operation) noexcept;
+  void submit(IoOperation& operation) noexcept;
+  void submit_poll(IoOperation& operation, short events) noexcept;
+  void submit_message(IoOperation& operation) noexcept;
+  void submit_cancel(std::uint64_t whom) noexcept;
+  void watch_wake_fd() noexcept;
+  void completed(const io_uring_cqe& cqe) noexcept;
+  void completed(IoOperation& operation, std::int32_t result, std::uint32_t flags) noexcept;
+
+  const UringAbilities abilities_;
+  UringRing ring_;
+  bool wake_watched_ = false;
+  // For writev() on sockets, by slot: the kernel copies it when it takes the entry.
+  std::unique_ptr<msghdr[]> messages_;
+};
 
 }  // namespace weft::inline v0::detail
