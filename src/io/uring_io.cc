@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
@@ -75,6 +76,14 @@ void UringIO::watch_wake_fd() noexcept {
 // --- Beginning ----------------------------------------------------------------------------------
 
 bool UringIO::begin(IoOperation& operation) {
+  if (operation.code == IoCode::pread || operation.code == IoCode::pwrite) {
+    // To the kernel -1 means "where it stands", and an offset into a stream means nothing.
+    operation.result = 0;
+    if (operation.offset < 0) operation.result = -EINVAL;
+    IoEntry& entry = *operation.entry;
+    if (!entry.is_file && ::lseek(entry.fd, 0, SEEK_CUR) < 0) operation.result = -errno;
+    if (operation.result < 0) return true;
+  }
   operation.next = nullptr;
   submit(operation);
   return false;

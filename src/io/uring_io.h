@@ -15,6 +15,7 @@
 //       nothing.
 #include <sys/socket.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <memory>
 
@@ -39,6 +40,7 @@ class UringIO final : public PlatformIO {
   explicit UringIO(int wake_fd);
   ~UringIO() override;
   [[nodiscard]] Driver driver() const noexcept override { return Driver::io_uring; }
+  [[nodiscard]] bool is_usable_here() noexcept override { return ring_.enter(0) != EEXIST; }
   void poll(std::int64_t timeout_ns) override;
   [[nodiscard]] bool has_completions() const noexcept override { return ring_.has_completions(); }
 

@@ -39,7 +39,6 @@ constexpr std::uint32_t kCooperative =  // Linux 5.19
     kBase | IORING_SETUP_SUBMIT_ALL | IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG;
 constexpr std::uint32_t kSetups[] = {
     kCooperative | IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,  // 6.1
-    kCooperative | IORING_SETUP_SINGLE_ISSUER,                               // 6.0
     kCooperative,
     kBase,
 };

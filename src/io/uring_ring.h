@@ -2,7 +2,8 @@
 #pragma once
 // weft::detail::UringRing: the two rings that are shared with the kernel, over the bare system calls.
 //
-// Threads        the one that made it, where the kernel has SINGLE_ISSUER; its end: any.
+// Threads        the one that made it, where the kernel has DEFER_TASKRUN (enter() then says EEXIST
+//                elsewhere); its end: any.
 // Memory order   a head or tail that the other side moves is loaded with acquire, one that we move
 //                is stored with release. The kernel does the same on its side.
 //

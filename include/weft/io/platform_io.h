@@ -35,6 +35,8 @@ class PlatformIO {
   virtual ~PlatformIO();
 
   [[nodiscard]] virtual Driver driver() const noexcept = 0;
+  // Whether this thread may drive it: false on another than its maker's, where the kernel insists.
+  [[nodiscard]] virtual bool is_usable_here() noexcept { return true; }
 
   // A descriptor comes to this loop. The number stays the caller's. Throws std::system_error if it
   // is none. Sets or clears O_NONBLOCK, as the driver wants it.
