@@ -43,7 +43,7 @@ namespace weft::test {
 using namespace std::chrono_literals;
 
 // Longer than any test takes, sanitized on a busy machine: then it hangs, and is told so.
-inline constexpr auto kTooLong = 240s;
+inline constexpr auto kTooLong = kSanitized ? 200s : 60s;
 
 inline std::vector<Driver> drivers() {
   std::vector<Driver> all{Driver::epoll, Driver::poll};
