@@ -9,6 +9,7 @@
 #include <mutex>
 #include <system_error>
 
+#include "system_call.h"
 #include "weft/base/assert.h"
 #include "weft/core/errors.h"
 #include "weft/core/thread_state.h"
@@ -102,7 +103,26 @@ void PlatformIO::detach(IoEntry& entry) noexcept {
   if (entry.borrowed) borrowed_[static_cast<std::size_t>(entry.fd)] = nullptr;
   unlink(entry);
   UniqueFd closes_last = std::move(entry.owned);
+  entry.accepted.clear();
   drop_entry(entry);
+}
+
+bool PlatformIO::let_go(IoEntry& entry) noexcept {
+  quiesce(entry);
+  if (entry.accepted.empty()) {
+    detach(entry);
+    return false;
+  }
+  unlink(entry);
+  entry.io.store(nullptr, detail::relaxed);
+  return true;
+}
+
+IoEntry& PlatformIO::adopt(IoEntry& entry) {
+  IoEntry& fresh = attach(entry.fd);
+  fresh.accepted = std::move(entry.accepted);
+  delete &entry;
+  return fresh;
 }
 
 void PlatformIO::close(IoEntry& entry, UniqueFd fd) noexcept {
@@ -176,6 +196,7 @@ bool PlatformIO::start(IoOperation& operation) {
               ? "one reader at a time: another task reads from, or accepts on, this descriptor"
               : "one writer at a time: another task writes to, or connects, this descriptor");
     }
+    if (operation.code == IoCode::accept && take_accepted(operation)) return true;
     slot = &operation;
   }
   if (entry) ++entry->in_flight;
@@ -192,6 +213,17 @@ bool PlatformIO::start(IoOperation& operation) {
     forget(operation);
   }
   return over;
+}
+
+// Returns: false if there is none.
+bool PlatformIO::take_accepted(IoOperation& operation) noexcept {
+  std::vector<UniqueFd>& queue = operation.entry->accepted;
+  if (queue.empty()) [[likely]]
+    return false;
+  operation.result = queue.front().release();
+  queue.erase(queue.begin());
+  detail::tell_peer(operation);
+  return true;
 }
 
 // A listener that has run into a limit is not to be asked again at once: the connection that it could

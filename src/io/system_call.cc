@@ -138,6 +138,14 @@ bool is_short(const IoOperation& operation) noexcept {
   }
 }
 
+void tell_peer(IoOperation& operation) noexcept {
+  auto* length = static_cast<socklen_t*>(operation.second);
+  if (!operation.address || !length) return;
+  if (::getpeername(operation.result, static_cast<sockaddr*>(operation.address), length) < 0) {
+    *length = 0;
+  }
+}
+
 const char* name_of(IoCode code) noexcept {
   switch (code) {
     case IoCode::readable:

@@ -10,6 +10,7 @@
 #include <bit>
 #include <cerrno>
 
+#include "system_call.h"
 #include "weft/base/assert.h"
 
 namespace weft::inline v0::detail {
@@ -52,14 +53,24 @@ UringIO::UringIO(int wake_fd)
 }
 
 UringIO::~UringIO() {
-  orphan_entries();
-  submit_cancel(kWake);
-  // On another thread than the ring's own the kernel refuses; closing it ends the watch as well.
-  while (wake_watched_ && ring_.enter(UringRing::kForever) != EEXIST) {
-    ring_.reap(UringRing::kCompletions, [&](const io_uring_cqe& cqe) {
-      if (cqe.user_data == kWake && !(cqe.flags & IORING_CQE_F_MORE)) wake_watched_ = false;
-    });
+  ending_ = true;
+  bool refused = !is_usable_here();
+  if (!refused) submit_cancel(kWake);
+  for (IoEntry* each = first_entry(); each && !refused; each = each->next) quiesce(*each);
+  while (!refused && wake_watched_)
+    refused = ring_.enter(UringRing::kForever) == EEXIST || !reap_all();
+  // On another thread than the ring's own the kernel refuses, and accepts nothing more in its name,
+  // either. Closing the ring ends the rest.
+  if (refused) reap_all();
+  for (IoEntry* each = first_entry(); each; each = each->next) {
+    static_cast<UringEntry*>(each)->accepts_ahead = false;
   }
+  orphan_entries();
+}
+
+bool UringIO::reap_all() noexcept {
+  ring_.reap(UringRing::kCompletions, [this](const io_uring_cqe& cqe) { completed(cqe); });
+  return true;
 }
 
 // Every write to it is one completion, and nobody has to read it empty.
@@ -85,7 +96,14 @@ bool UringIO::begin(IoOperation& operation) {
     if (operation.result < 0) return true;
   }
   operation.next = nullptr;
-  submit(operation);
+  if (operation.code == IoCode::accept && abilities_.is_recent) {
+    UringEntry& entry = entry_of(operation);
+    entry.accepted.reserve(kAcceptedMax);
+    if (!entry.accepts_ahead) accept_ahead(entry);
+    operation.flags = kByListener;
+  } else {
+    submit(operation);
+  }
   return false;
 }
 
@@ -207,9 +225,69 @@ void UringIO::submit(IoOperation& operation) noexcept {
   }
 }
 
+// --- Accepting ----------------------------------------------------------------------------------
+
+// A multishot accept costs 9.1 us per connection where one submission for each costs 11.1 us
+// (bursts of 50, accept and close).
+void UringIO::accept_ahead(UringEntry& entry) noexcept {
+  io_uring_sqe& sqe = ring_.next_entry().sqe;
+  sqe.opcode = IORING_OP_ACCEPT;
+  sqe.fd = entry.fd;
+  sqe.ioprio = IORING_ACCEPT_MULTISHOT;
+  sqe.accept_flags = SOCK_CLOEXEC;
+  sqe.user_data = address_of(&entry) | kListener;
+  entry.accepts_ahead = true;
+}
+
+void UringIO::accepted(UringEntry& entry, std::int32_t result, std::uint32_t flags) noexcept {
+  if (!(flags & IORING_CQE_F_MORE)) entry.accepts_ahead = false;
+  IoOperation* waits = entry.reader;
+  if (waits && !is_by_listener(*waits)) waits = nullptr;
+  if (result >= 0) {
+    if (!waits) {
+      entry.accepted.emplace_back(result);
+      if (entry.accepts_ahead && entry.accepted.size() == kAcceptedMax) {
+        submit_cancel(address_of(&entry) | kListener);
+      }
+      return;
+    }
+    waits->result = result;
+    tell_peer(*waits);
+    return finish(*waits, result);
+  }
+  // Without a waiter, the next accept() will meet it again.
+  if (!waits) return;
+  if (result == -ECANCELED || result == -EINTR) {
+    if (!entry.accepts_ahead) accept_ahead(entry);
+  } else if (result == -EAGAIN) {
+    // Another process has the socket in non-blocking mode.
+    waits->flags = 0;
+    waits->next = waits;
+    submit_poll(*waits, POLLIN);
+  } else {
+    finish(*waits, result);
+  }
+}
+
+void UringIO::quiesce(IoEntry& entry) noexcept {
+  auto& listener = static_cast<UringEntry&>(entry);
+  if (!listener.accepts_ahead) return;
+  submit_cancel(address_of(&entry) | kListener);
+  while (listener.accepts_ahead) {
+    if (!ring_.has_completions()) enter(UringRing::kForever);
+    reap_all();
+  }
+}
+
+void UringIO::drop_entry(IoEntry& entry) noexcept {
+  quiesce(entry);
+  delete &entry;
+}
+
 // --- Cancelling ---------------------------------------------------------------------------------
 
 bool UringIO::withdraw(IoOperation& operation) noexcept {
+  if (is_by_listener(operation)) return true;
   auto place = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(operation.scratch));
   io_uring_sqe* sqe = ring_.unsubmitted(place);
   if (sqe && sqe->user_data == address_of(&operation)) {
@@ -236,26 +314,34 @@ void UringIO::submit_cancel(std::uint64_t whom) noexcept {
 void UringIO::poll(std::int64_t timeout_ns) {
   take_closed_elsewhere();
   if (ring_.has_completions()) timeout_ns = 0;
-  if (timeout_ns != 0 || ring_.wants_to_enter()) {
-    int error = ring_.enter(timeout_ns);
-    WEFT_ASSERT(error == 0 || error == EINTR || error == EBUSY || error == EAGAIN,
-                "io_uring_enter() fails only for want of memory or of room");
-  }
+  if (timeout_ns != 0 || ring_.wants_to_enter()) enter(timeout_ns);
   ring_.reap(kEventsMax, [this](const io_uring_cqe& cqe) { completed(cqe); });
   take_closed_elsewhere();
+}
+
+void UringIO::enter(std::int64_t timeout_ns) noexcept {
+  int error = ring_.enter(timeout_ns);
+  WEFT_ASSERT(error == 0 || error == EINTR || error == EBUSY || error == EAGAIN,
+              "io_uring_enter() fails only for want of memory or of room");
 }
 
 void UringIO::completed(const io_uring_cqe& cqe) noexcept {
   switch (cqe.user_data) {
     case kWake:
+      if (cqe.flags & IORING_CQE_F_MORE) return;
+      wake_watched_ = false;
       // It ends when there was no room for a completion.
-      if (!(cqe.flags & IORING_CQE_F_MORE)) watch_wake_fd();
+      if (!ending_) watch_wake_fd();
       return;
     case kNobody:
       return;
     default:
-      completed(*reinterpret_cast<IoOperation*>(cqe.user_data), cqe.res, cqe.flags);
+      break;
   }
+  if (cqe.user_data & kListener) {
+    return accepted(*reinterpret_cast<UringEntry*>(cqe.user_data & ~kListener), cqe.res, cqe.flags);
+  }
+  completed(*reinterpret_cast<IoOperation*>(cqe.user_data), cqe.res, cqe.flags);
 }
 
 void UringIO::completed(IoOperation& operation, std::int32_t result, std::uint32_t flags) noexcept {
@@ -275,7 +361,7 @@ void UringIO::completed(IoOperation& operation, std::int32_t result, std::uint32
       return submit_poll(operation, reads(operation.code) ? POLLIN : POLLOUT);
     }
   }
-  if (operation.code == IoCode::read && abilities_.polls_first) {
+  if (operation.code == IoCode::read && abilities_.is_recent) {
     entry_of(operation).drained = result > 0 && !(flags & IORING_CQE_F_SOCK_NONEMPTY);
   }
   finish(operation, result);

@@ -83,7 +83,7 @@ UringAbilities ask() noexcept {
       found.error = 0;
       found.setup = flags;
       found.skips_success = (ring.features() & IORING_FEAT_CQE_SKIP) != 0;
-      found.polls_first = (flags & kCooperative) == kCooperative;
+      found.is_recent = (flags & kCooperative) == kCooperative;
       return found;
     } catch (const std::system_error& error) {
       found.error = error.code().value();

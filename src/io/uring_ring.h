@@ -30,7 +30,7 @@ struct UringAbilities {
   int error = 0;               // errno: it cannot be used
   std::uint32_t setup = 0;     // flags for io_uring_setup()
   bool skips_success = false;  // IOSQE_CQE_SKIP_SUCCESS: Linux 5.17
-  bool polls_first = false;    // IORING_RECVSEND_POLL_FIRST and CQE_F_SOCK_NONEMPTY: Linux 5.19
+  bool is_recent = false;      // IORING_RECVSEND_POLL_FIRST and CQE_F_SOCK_NONEMPTY: Linux 5.19
 };
 [[nodiscard]] const UringAbilities& uring_abilities() noexcept;
 

@@ -139,6 +139,8 @@ struct Listener {
 };
 inline Listener tcp_listener(int backlog = 1024) {
   UniqueFd fd = tcp_socket();
+  int one = 1;
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
   sockaddr_in address = localhost();
   socklen_t size = sizeof address;
   checked(::bind(fd.get(), &general(address), size), "bind");

@@ -300,12 +300,97 @@ TEST_P(Lifetime, NothingIsLostWhenADescriptorLeaves) {
     Result<Descriptor> accepted = co_await listener.socket.accept();
     EXPECT_TRUE(accepted.has_value());
     co_await settle();
+    int left = 2;
+    if (listener.socket.accepted_ahead() > 0)
+      EXPECT_THROW(static_cast<void>(listener.socket.release()), UsageError);
+    for (; listener.socket.accepted_ahead() > 0; --left) {
+      Result<Descriptor> ahead = co_await listener.socket.accept();
+      EXPECT_TRUE(ahead.has_value());
+    }
     UniqueFd raw_listener = listener.socket.release();
-    for (int i = 0; i < 2; ++i) {
+    for (; left > 0; --left) {
       UniqueFd next(
           checked(::accept4(raw_listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK),
                   "accept4"));
     }
+  });
+}
+
+Task<int> serve(Descriptor& listener, int connections) {
+  int sum = 0;
+  for (int i = 0; i < connections; ++i) {
+    Result<Descriptor> accepted = co_await listener.accept();
+    Descriptor server = or_throw(std::move(accepted));
+    std::string name = co_await read_text(server);
+    sum += name.at(0);
+  }
+  co_return sum;
+}
+
+// Accepted ahead or not, each connection is served by one loop or the other.
+TEST_P(Lifetime, NoConnectionIsLostWhenAListenerLeavesOrItsLoopEnds) {
+  Listener listener = tcp_listener();
+  std::vector<UniqueFd> clients;
+  int sum = 0;
+  for (bool leaves : {true, false, false}) {
+    for (char name : {1, 2, 3}) {
+      clients.push_back(connect_to(listener.address));
+      put(clients.back(), std::string_view(&name, 1));
+    }
+    EventLoop brief(options_for(GetParam()));
+    auto body = [&]() -> Task<void> {
+      sum += co_await serve(listener.socket, 1);
+      co_await settle();
+      if (leaves) listener.socket.leave_loop();
+    };
+    on_loop(brief, body);
+  }
+  on_loop([&]() -> Task<void> { sum += co_await serve(listener.socket, 6); });
+  EXPECT_EQ(sum, 18);
+}
+
+TEST_P(Lifetime, ClosingAListenerClosesWhatItHasAndFreesItsAddressAtOnce) {
+  on_loop([]() -> Task<void> {
+    for (int i = 0; i < 20; ++i) {
+      Listener listener = tcp_listener();
+      std::vector<UniqueFd> clients;
+      for (int each = 0; each < 3; ++each) clients.push_back(connect_to(listener.address));
+      Result<Descriptor> accepted = co_await listener.socket.accept();
+      EXPECT_TRUE(accepted.has_value());
+      if (i % 2) co_await settle();
+      accepted->close();
+      listener.socket.close();
+      for (UniqueFd& client : clients) {
+        char byte;
+        EXPECT_LE(::read(client.get(), &byte, 1), 0);  // the end, or a reset
+      }
+      UniqueFd again = tcp_socket();
+      int one = 1;
+      ::setsockopt(again.get(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+      EXPECT_EQ(::bind(again.get(), &general(listener.address), sizeof listener.address), 0);
+      EXPECT_EQ(::listen(again.get(), 1), 0);
+    }
+  });
+}
+
+// Nobody accepts: the driver takes in only so many.
+TEST_P(Lifetime, WhatIsAcceptedAheadHasABound) {
+  on_loop([]() -> Task<void> {
+    Listener listener = tcp_listener();
+    UniqueFd first = connect_to(listener.address);
+    Result<Descriptor> accepted = co_await listener.socket.accept();
+    EXPECT_TRUE(accepted.has_value());
+    std::vector<UniqueFd> clients;
+    for (int i = 0; i < 300; ++i) {
+      clients.push_back(connect_to(listener.address));
+      if (i % 20 == 0) co_await settle();
+    }
+    EXPECT_LE(listener.socket.accepted_ahead(), 100u);
+    for (int i = 0; i < 300; ++i) {
+      Result<Descriptor> next = co_await listener.socket.accept();
+      EXPECT_TRUE(next.has_value());
+    }
+    EXPECT_EQ(listener.socket.accepted_ahead(), 0u);
   });
 }
 
