@@ -178,6 +178,12 @@ void UringRing::make_room() noexcept {
   }
 }
 
+bool UringRing::take_stashed(io_uring_cqe& cqe) noexcept {
+  cqe = stash_.front();
+  stash_.erase(stash_.begin());
+  return true;
+}
+
 io_uring_sqe* UringRing::unsubmitted(std::uint32_t place) noexcept {
   std::uint32_t head = sq_head_.load(acquire);
   return place - head < tail_ - head ? &sqes_[slot_of(place)] : nullptr;

@@ -69,20 +69,12 @@ class UringRing {
   // Returns: 0, or an errno: of those, EEXIST means that this thread is not the maker's.
   int enter(std::int64_t timeout_ns) noexcept;
 
-  // Calls f(cqe) for up to `most` completions. f may call next_entry().
+  // Calls f(cqe) for up to `most` completions, in their order. f may call next_entry(), enter() and
+  // reap().
   template <class F>
   void reap(std::uint32_t most, F f) {
-    for (; most > 0 && !stash_.empty(); --most) {
-      io_uring_cqe cqe = stash_.front();
-      stash_.erase(stash_.begin());
-      f(cqe);
-    }
-    // Published one by one: f may need the room.
-    for (; most > 0 && head_ != cq_tail_.load(acquire); --most) {
-      io_uring_cqe cqe = cqes_[head_ & cq_mask_];
-      cq_head_.store(++head_, release);
-      f(cqe);
-    }
+    io_uring_cqe cqe;
+    for (; most > 0 && take(cqe); --most) f(cqe);
   }
 
  private:
@@ -101,6 +93,15 @@ class UringRing {
   };
 
   void make_room() noexcept;
+  [[nodiscard]] bool take(io_uring_cqe& cqe) noexcept {
+    if (!stash_.empty()) [[unlikely]]
+      return take_stashed(cqe);
+    if (head_ == cq_tail_.load(acquire)) return false;
+    cqe = cqes_[head_ & cq_mask_];
+    cq_head_.store(++head_, release);  // one by one: who handles it may need the room
+    return true;
+  }
+  bool take_stashed(io_uring_cqe& cqe) noexcept;
 
   UniqueFd fd_;
   std::uint32_t features_ = 0;
