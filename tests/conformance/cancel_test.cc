@@ -256,6 +256,64 @@ TEST_P(CancelRaces, NoByteThatWasReadIsLost) {
   std::printf("[  ROUNDS  ] %zu reads, %zu of them cancelled\n", rounds, empty);
 }
 
+Task<void> count_one(Descriptor& from, std::size_t& delivered) {
+  std::byte buffer[1];
+  Result<std::size_t> count = co_await from.read(buffer);
+  delivered += count.value_or(0);
+}
+
+Task<void> cancel_at_once(Nursery& nursery) {
+  nursery.cancel();
+  co_return;
+}
+
+std::size_t bytes_left(std::vector<Pair>& pairs) {
+  std::size_t left = 0;
+  char byte;
+  for (Pair& pair : pairs) left += ::recv(pair.ours.number(), &byte, 1, MSG_DONTWAIT) == 1;
+  return left;
+}
+
+// More reads than may be over at once: those that have to let others go first have their bytes.
+TEST_P(CancelRaces, ReadsThatArePutOffAreDelivered) {
+  on_loop([]() -> Task<void> {
+    constexpr std::size_t kCount = 300;  // more than a ring of io_uring holds, too
+    std::vector<Pair> pairs;
+    for (std::size_t i = 0; i < kCount; ++i) pairs.push_back(socket_pair());
+    for (Pair& pair : pairs) put(pair.theirs, "x");
+    std::size_t delivered = 0;
+    auto body = [&](Nursery& nursery) -> Task<NurseryEnd> {
+      for (Pair& pair : pairs) nursery.start(count_one(pair.ours, delivered));
+      nursery.start(cancel_at_once(nursery));
+      co_return join;
+    };
+    co_await with_nursery(body);
+    EXPECT_EQ(delivered + bytes_left(pairs), kCount);
+  });
+}
+
+// More completions than one look at the kernel takes in: the rest have taken their bytes, too.
+TEST_P(CancelRaces, ReadsThatAreOverBeforeTheirTurnAreDelivered) {
+  const std::size_t count = 400;
+  for (int round = 0; round < 5; ++round) {
+    on_loop([&]() -> Task<void> {
+      std::vector<Pair> pairs;
+      for (std::size_t i = 0; i < count; ++i) pairs.push_back(socket_pair());
+      std::size_t delivered = 0;
+      auto body = [&](Nursery& nursery) -> Task<NurseryEnd> {
+        for (Pair& pair : pairs) nursery.start(count_one(pair.ours, delivered));
+        while (loop.statistics().operations < count) co_await yield();
+        co_await settle();
+        for (Pair& pair : pairs) put(pair.theirs, "x");
+        while (delivered == 0) co_await yield();
+        co_return cancel;
+      };
+      co_await with_nursery(body);
+      EXPECT_EQ(delivered + bytes_left(pairs), count);
+    });
+  }
+}
+
 TEST_P(CancelRaces, EveryByteThatWasWrittenIsCounted) {
   FdPair fds = raw_pair();
   int small = 4096;

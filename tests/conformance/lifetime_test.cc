@@ -116,6 +116,26 @@ TEST_P(Lifetime, CancelAndCloseAtOnce) {
   });
 }
 
+// A child process may have it, too. What happens to the copy is no business of the loop's.
+TEST_P(Lifetime, ACopyOfAClosedDescriptorReportsNothing) {
+  on_loop([this]() -> Task<void> {
+    Pair pair = socket_pair();
+    StartedTask<std::string> reader = read_text(pair.ours).start_in_current_scope();
+    co_await settle();
+    put(pair.theirs, "x");
+    EXPECT_EQ(co_await std::move(reader), "x");
+    UniqueFd copy(checked(::fcntl(pair.ours.number(), F_DUPFD_CLOEXEC, 0), "dup"));
+    pair.ours.close();
+    std::uint64_t sleeps = loop.statistics().sleeps;
+    for (int i = 0; i < 10; ++i) {
+      put(pair.theirs, "y");
+      co_await settle();
+    }
+    EXPECT_LT(loop.statistics().sleeps - sleeps, 40u);
+    EXPECT_EQ(get(copy), "yyyyyyyyyy");
+  });
+}
+
 // --- Numbers are used again ---------------------------------------------------------------------
 
 // Each connection reads until it has its own name, letter by letter, or is closed.
