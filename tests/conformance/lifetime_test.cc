@@ -321,8 +321,9 @@ TEST_P(Lifetime, NothingIsLostWhenADescriptorLeaves) {
     EXPECT_TRUE(accepted.has_value());
     co_await settle();
     int left = 2;
-    if (listener.socket.accepted_ahead() > 0)
+    if (listener.socket.accepted_ahead() > 0) {
       EXPECT_THROW(static_cast<void>(listener.socket.release()), UsageError);
+    }
     for (; listener.socket.accepted_ahead() > 0; --left) {
       Result<Descriptor> ahead = co_await listener.socket.accept();
       EXPECT_TRUE(ahead.has_value());
