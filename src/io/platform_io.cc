@@ -30,6 +30,13 @@ std::mutex& owners_mutex() {
   return *mutex;
 }
 
+// Whether an operation that met a close() may say so instead of what it says (L5). An end of stream
+// is no loss: it may have come by the close itself.
+bool took_nothing(IoCode code, std::int32_t result) noexcept {
+  if (blocks(code)) return result == -ECANCELED;
+  return result < 0 || (result == 0 && code != IoCode::accept);
+}
+
 void set_nonblocking(int fd, bool wanted) {
   int flags = ::fcntl(fd, F_GETFL);
   if (flags < 0) throw std::system_error(errno, std::generic_category(), "fcntl(F_GETFL)");
@@ -261,7 +268,7 @@ bool PlatformIO::cancel(IoOperation& operation) noexcept {
 
 void PlatformIO::finish(IoOperation& operation, std::int32_t result) noexcept {
   IoEntry* entry = operation.entry;
-  if (result == -ECANCELED && entry && entry->closing) result = -EBADF;
+  if (entry && entry->closing && took_nothing(operation.code, result)) result = -EBADF;
   operation.result = result;
   note_pressure(operation);
   detail::Continuation waiter = operation.waiter;

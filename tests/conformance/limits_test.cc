@@ -63,10 +63,11 @@ TEST_P(Limits, AListenerSurvivesThatThereAreNoDescriptors) {
     Result<Descriptor> works = co_await accept();
     EXPECT_TRUE(works.has_value());
 
-    UniqueFd second = connect_to(listener.address);
+    UniqueFd second = tcp_socket();
     int refused = 0;
     {
       Exhaustion exhaustion;
+      checked(::connect(second.get(), &general(listener.address), sizeof(sockaddr_in)), "connect");
       auto until = std::chrono::steady_clock::now() + 300ms;
       auto cpu = thread_cpu();
       while (std::chrono::steady_clock::now() < until) {
@@ -95,8 +96,9 @@ TEST_P(Limits, AnAcceptThatPausesCanBeCancelledAndClosed) {
     };
     UniqueFd first = connect_to(listener.address);
     Result<Descriptor> works = co_await accept();
-    UniqueFd second = connect_to(listener.address);
+    UniqueFd second = tcp_socket();
     Exhaustion exhaustion;
+    checked(::connect(second.get(), &general(listener.address), sizeof(sockaddr_in)), "connect");
     Result<Descriptor> refused = co_await accept();
     EXPECT_TRUE(is_error(refused, std::errc::too_many_files_open));
     StartedTask<Result<Descriptor>> paused = accept().start_in_current_scope();
