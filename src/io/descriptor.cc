@@ -87,12 +87,16 @@ void IoAwaiterBase::prepare(Continuation by) {
   if (on_) {
     entry = &on_->entry_on(*io_);
   } else if (code != IoCode::open) {
-    entry = &io_->borrow(flags);
+    entry = io_->borrow(flags);
   }
 }
 
 bool IoAwaiterBase::await_suspend(Continuation by) {
   prepare(by);
+  if (!entry && code != IoCode::open) [[unlikely]] {
+    result = -EBADF;
+    return false;
+  }
   return !io_->start(*this);
 }
 

@@ -73,17 +73,21 @@ IoEntry& PlatformIO::attach(int fd) {
   return *entry;
 }
 
-IoEntry& PlatformIO::borrow(int fd) {
-  WEFT_ASSERT(fd >= 0, "readable() and writable() take an open descriptor");
+IoEntry* PlatformIO::borrow(int fd) {
+  if (fd < 0) return nullptr;
   auto index = static_cast<std::size_t>(fd);
-  if (index >= borrowed_.size()) borrowed_.resize(index + 1);
+  if (index >= borrowed_.size()) {
+    if (::fcntl(fd, F_GETFD) < 0)
+      return nullptr;  // any number may be asked for: no table of that size
+    borrowed_.resize(index + 1);
+  }
   if (!borrowed_[index]) {
     IoEntry* entry = make_entry(fd);
     entry->borrowed = true;
     link(*entry);
     borrowed_[index] = entry;
   }
-  return *borrowed_[index];
+  return borrowed_[index];
 }
 
 void PlatformIO::link(IoEntry& entry) noexcept {

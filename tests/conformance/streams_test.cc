@@ -379,11 +379,13 @@ TEST_P(Streams, ABorrowedDescriptorIsWaitedForBothWaysAtOnce) {
 
 TEST_P(Streams, ABorrowedDescriptorThatIsNoneIsBad) {
   on_loop([]() -> Task<void> {
-    int number = raw_pair().first.get();  // closed again
-    Result<void> in = co_await readable(number);
-    EXPECT_TRUE(is_error(in, std::errc::bad_file_descriptor));
-    Result<void> out = co_await writable(number);
-    EXPECT_TRUE(is_error(out, std::errc::bad_file_descriptor));
+    int closed = raw_pair().first.get();
+    for (int number : {closed, -1, 1 << 30}) {
+      Result<void> in = co_await readable(number);
+      EXPECT_TRUE(is_error(in, std::errc::bad_file_descriptor));
+      Result<void> out = co_await writable(number);
+      EXPECT_TRUE(is_error(out, std::errc::bad_file_descriptor));
+    }
   });
 }
 

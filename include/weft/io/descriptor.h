@@ -166,7 +166,8 @@ class [[nodiscard]] Descriptor {
   // The next loop that uses it becomes its own. UsageError elsewhere than on its loop, or while an
   // operation is under way.
   void leave_loop();
-  // Takes the number out: leave_loop(), and it is the caller's. UsageError while accepted_ahead().
+  // Takes the number out: leave_loop(), and it is the caller's; O_NONBLOCK is set or not, as the loop's
+  // driver wanted it. UsageError while accepted_ahead().
   [[nodiscard]] UniqueFd release();
   // Connections that the kernel accepted before they were asked for (io_uring does, up to 64 of
   // them, once an accept() has waited). accept() takes them, without waiting; close() closes them.

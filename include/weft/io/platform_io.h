@@ -52,8 +52,8 @@ class PlatformIO {
   void close(detail::IoEntry& entry, UniqueFd fd) noexcept;
   // The same, from any thread, without a loop too.
   static void close_elsewhere(detail::IoEntry& entry, UniqueFd fd) noexcept;
-  // An entry for somebody else's descriptor, while operations wait on it.
-  [[nodiscard]] detail::IoEntry& borrow(int fd);
+  // An entry for somebody else's descriptor, while operations wait on it. Null if it is none.
+  [[nodiscard]] detail::IoEntry* borrow(int fd);
 
   // Begins an operation. Returns: true: it is over, operation.result says how; false: it is with the
   // driver (O1). Throws UsageError if another of its kind waits on that descriptor (O2), and then
