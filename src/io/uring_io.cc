@@ -57,20 +57,21 @@ UringIO::~UringIO() {
   bool refused = !is_usable_here();
   if (!refused) submit_cancel(kWake);
   for (IoEntry* each = first_entry(); each && !refused; each = each->next) quiesce(*each);
-  while (!refused && wake_watched_)
-    refused = ring_.enter(UringRing::kForever) == EEXIST || !reap_all();
+  while (!refused && wake_watched_) {
+    refused = ring_.enter(UringRing::kForever) == EEXIST;
+    reap_all();
+  }
   // On another thread than the ring's own the kernel refuses, and accepts nothing more in its name,
-  // either. Closing the ring ends the rest.
-  if (refused) reap_all();
+  // either. What it has accepted is kept (O4); closing the ring ends the rest.
+  reap_all();
   for (IoEntry* each = first_entry(); each; each = each->next) {
     static_cast<UringEntry*>(each)->accepts_ahead = false;
   }
   orphan_entries();
 }
 
-bool UringIO::reap_all() noexcept {
+void UringIO::reap_all() noexcept {
   ring_.reap(UringRing::kCompletions, [this](const io_uring_cqe& cqe) { completed(cqe); });
-  return true;
 }
 
 // Every write to it is one completion, and nobody has to read it empty.

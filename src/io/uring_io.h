@@ -80,7 +80,7 @@ class UringIO final : public PlatformIO {
   void accept_ahead(UringEntry& entry) noexcept;
   void accepted(UringEntry& entry, std::int32_t result, std::uint32_t flags) noexcept;
   void enter(std::int64_t timeout_ns) noexcept;
-  bool reap_all() noexcept;
+  void reap_all() noexcept;
   void completed(const io_uring_cqe& cqe) noexcept;
   void completed(IoOperation& operation, std::int32_t result, std::uint32_t flags) noexcept;
 

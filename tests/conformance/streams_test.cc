@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Every operation of streams and datagrams: its value, the end, its errors.
+#include <sys/inotify.h>
+
 #include <csignal>
 #include <thread>
 
@@ -386,6 +388,89 @@ TEST_P(Streams, ABorrowedDescriptorThatIsNoneIsBad) {
       Result<void> out = co_await writable(number);
       EXPECT_TRUE(is_error(out, std::errc::bad_file_descriptor));
     }
+  });
+}
+
+// O_NONBLOCK belongs to what several processes may have open: another one may set it.
+TEST_P(Streams, NonBlockingModeSetByAnotherIsNoError) {
+  on_loop([]() -> Task<void> {
+    auto set = [](const Descriptor& which) {
+      checked(::fcntl(which.number(), F_SETFL, O_RDWR | O_NONBLOCK), "fcntl");
+    };
+    Pair pair = socket_pair();
+    put(pair.theirs, "a");
+    EXPECT_EQ(co_await read_text(pair.ours), "a");
+    set(pair.ours);
+    StartedTask<std::string> reader = read_text(pair.ours).start_in_current_scope();
+    co_await settle();
+    EXPECT_FALSE(reader.is_done());
+    put(pair.theirs, "b");
+    EXPECT_EQ(co_await std::move(reader), "b");
+    FdPair pipe = raw_pipe();
+    Descriptor in(std::move(pipe.first)), out(std::move(pipe.second));
+    co_await write_all(out, "c");
+    EXPECT_EQ(co_await read_text(in), "c");
+    set(in);
+    set(out);
+    StartedTask<std::string> second = read_text(in).start_in_current_scope();
+    co_await settle();
+    EXPECT_FALSE(second.is_done());
+    co_await write_all(out, "d");
+    EXPECT_EQ(co_await std::move(second), "d");
+    std::size_t filled = fill(out.number());
+    set(out);
+    StartedTask<void> writer = write_all(out, "e").start_in_current_scope();
+    co_await settle();
+    EXPECT_FALSE(writer.is_done());
+    while (filled > 0) filled -= (co_await read_text(in)).size();
+    co_await std::move(writer);
+    EXPECT_EQ(co_await read_text(in), "e");
+
+    Listener listener = tcp_listener();
+    auto wait = [&]() -> Task<void> { or_throw(co_await listener.socket.writable()); };
+    std::expected<void, TimedOut> never = co_await timeout(1ms, wait());  // it is the loop's now
+    static_cast<void>(never);
+    set(listener.socket);
+    for (int i = 0; i < 3; ++i) {
+      StartedTask<Descriptor> acceptor = accept_one(listener.socket).start_in_current_scope();
+      co_await settle();
+      EXPECT_FALSE(acceptor.is_done());
+      UniqueFd client = connect_to(listener.address);
+      Descriptor server = co_await std::move(acceptor);
+      EXPECT_TRUE(static_cast<bool>(server));
+    }
+    // A wait of that kind is cancelled and closed like any other.
+    StartedTask<Descriptor> last = accept_one(listener.socket).start_in_current_scope();
+    co_await settle();
+    last.cancel();
+    Outcome<Descriptor> outcome = co_await last.outcome();
+    EXPECT_TRUE(outcome.is_cancelled());
+  });
+}
+
+// One that the kernel knows only to wait for, not to try.
+TEST_P(Streams, AnInotifyDescriptorWaitsInEitherMode) {
+  on_loop([]() -> Task<void> {
+    std::string directory = "/tmp/weft-inotify-XXXXXX";
+    EXPECT_NE(::mkdtemp(directory.data()), nullptr);
+    Descriptor changes(UniqueFd(checked(::inotify_init1(IN_CLOEXEC), "inotify_init1")));
+    checked(::inotify_add_watch(changes.number(), directory.c_str(), IN_CREATE), "inotify");
+    for (int i = 0; i < 4; ++i) {
+      // Withdrawn first: nothing is taken.
+      auto wait = [&]() -> Task<void> { co_await read_text(changes); };
+      std::expected<void, TimedOut> nothing = co_await timeout(3ms, wait());
+      EXPECT_FALSE(nothing.has_value());
+      StartedTask<std::string> reader = read_text(changes).start_in_current_scope();
+      co_await settle();
+      EXPECT_FALSE(reader.is_done());
+      std::string path = directory + "/" + std::to_string(i);
+      UniqueFd created(checked(::open(path.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600), "open"));
+      std::string event = co_await std::move(reader);
+      EXPECT_GE(event.size(), sizeof(inotify_event));
+      ::unlink(path.c_str());
+      if (i == 1) checked(::fcntl(changes.number(), F_SETFL, O_NONBLOCK), "fcntl");
+    }
+    ::rmdir(directory.c_str());
   });
 }
 
