@@ -30,7 +30,7 @@ class BlockingPool::Threads {
     std::vector<std::thread> all;
     {
       std::unique_lock lock(mutex_);
-      // A thread whose work is done may have told so, and not be idle yet.
+      // A thread that has posted its last job may not be idle yet: it is waited for.
       WEFT_ASSERT(!first_, "L12: a BlockingPool ends after all its work");
       ending_ = true;
       work_came_.notify_all();

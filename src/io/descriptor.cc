@@ -43,10 +43,19 @@ void Descriptor::leave_loop() {
     detail::throw_usage_error("a descriptor leaves its loop while no operation on it is under way");
   }
   if (io) {
-    io->detach(*std::exchange(entry_, nullptr));
-  } else {
+    if (!io->let_go(*entry_)) entry_ = nullptr;
+  } else if (entry_->accepted.empty()) {
     PlatformIO::close_elsewhere(*std::exchange(entry_, nullptr), UniqueFd());
   }
+}
+
+UniqueFd Descriptor::release() {
+  leave_loop();
+  if (entry_) {
+    detail::throw_usage_error(
+        "connections were accepted ahead on this listener: accept() them before release()");
+  }
+  return std::move(fd_);
 }
 
 detail::IoEntry& Descriptor::entry_on(PlatformIO& io) {
@@ -58,7 +67,8 @@ detail::IoEntry& Descriptor::entry_on(PlatformIO& io) {
       detail::throw_usage_error(
           "this descriptor belongs to another loop: leave_loop() there, or use it there");
     }
-    leave_loop();  // that loop has ended
+    entry_ = &io.adopt(*entry_);  // that loop has ended, or it has left
+    return *entry_;
   }
   entry_ = &io.attach(fd_.get());
   return *entry_;
@@ -77,12 +87,16 @@ void IoAwaiterBase::prepare(Continuation by) {
   if (on_) {
     entry = &on_->entry_on(*io_);
   } else if (code != IoCode::open) {
-    entry = &io_->borrow(flags);
+    entry = io_->borrow(flags);
   }
 }
 
 bool IoAwaiterBase::await_suspend(Continuation by) {
   prepare(by);
+  if (!entry && code != IoCode::open) [[unlikely]] {
+    result = -EBADF;
+    return false;
+  }
   return !io_->start(*this);
 }
 

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <system_error>
 
+#include "system_call.h"
 #include "weft/base/assert.h"
 #include "weft/core/errors.h"
 #include "weft/core/thread_state.h"
@@ -28,6 +29,13 @@ std::mutex& owners_mutex() {
   alignas(std::mutex) static std::byte storage[sizeof(std::mutex)];
   static auto* mutex = new (storage) std::mutex;
   return *mutex;
+}
+
+// Whether an operation that met a close() may say so instead of what it says (L5). An end of stream
+// is no loss: it may have come by the close itself.
+bool took_nothing(IoCode code, std::int32_t result) noexcept {
+  if (blocks(code)) return result == -ECANCELED;
+  return result < 0 || (result == 0 && code != IoCode::accept);
 }
 
 void set_nonblocking(int fd, bool wanted) {
@@ -73,17 +81,21 @@ IoEntry& PlatformIO::attach(int fd) {
   return *entry;
 }
 
-IoEntry& PlatformIO::borrow(int fd) {
-  WEFT_ASSERT(fd >= 0, "readable() and writable() take an open descriptor");
+IoEntry* PlatformIO::borrow(int fd) {
+  if (fd < 0) return nullptr;
   auto index = static_cast<std::size_t>(fd);
-  if (index >= borrowed_.size()) borrowed_.resize(index + 1);
+  if (index >= borrowed_.size()) {
+    if (::fcntl(fd, F_GETFD) < 0)
+      return nullptr;  // any number may be asked for: no table of that size
+    borrowed_.resize(index + 1);
+  }
   if (!borrowed_[index]) {
     IoEntry* entry = make_entry(fd);
     entry->borrowed = true;
     link(*entry);
     borrowed_[index] = entry;
   }
-  return *borrowed_[index];
+  return borrowed_[index];
 }
 
 void PlatformIO::link(IoEntry& entry) noexcept {
@@ -110,7 +122,26 @@ void PlatformIO::detach(IoEntry& entry) noexcept {
   if (entry.borrowed) borrowed_[static_cast<std::size_t>(entry.fd)] = nullptr;
   unlink(entry);
   UniqueFd closes_last = std::move(entry.owned);
+  entry.accepted.clear();
   drop_entry(entry);
+}
+
+bool PlatformIO::let_go(IoEntry& entry) noexcept {
+  quiesce(entry);
+  if (entry.accepted.empty()) {
+    detach(entry);
+    return false;
+  }
+  unlink(entry);
+  entry.io.store(nullptr, detail::relaxed);
+  return true;
+}
+
+IoEntry& PlatformIO::adopt(IoEntry& entry) {
+  IoEntry& fresh = attach(entry.fd);
+  fresh.accepted = std::move(entry.accepted);
+  delete &entry;
+  return fresh;
 }
 
 void PlatformIO::close(IoEntry& entry, UniqueFd fd) noexcept {
@@ -184,6 +215,7 @@ bool PlatformIO::start(IoOperation& operation) {
               ? "one reader at a time: another task reads from, or accepts on, this descriptor"
               : "one writer at a time: another task writes to, or connects, this descriptor");
     }
+    if (operation.code == IoCode::accept && take_accepted(operation)) return true;
     slot = &operation;
   }
   if (entry) ++entry->in_flight;
@@ -210,6 +242,17 @@ void PlatformIO::split(IoOperation& operation) noexcept {
   if (!data || !operation.entry->is_stream || !chaos_.one_in(2)) return;
   constexpr std::size_t kPieceMax = 64;
   operation.length = chaos_.portion(operation.length < kPieceMax ? operation.length : kPieceMax);
+}
+
+// Returns: false if there is none.
+bool PlatformIO::take_accepted(IoOperation& operation) noexcept {
+  std::vector<UniqueFd>& queue = operation.entry->accepted;
+  if (queue.empty()) [[likely]]
+    return false;
+  operation.result = queue.front().release();
+  queue.erase(queue.begin());
+  detail::tell_peer(operation);
+  return true;
 }
 
 // A listener that has run into a limit is not to be asked again at once: the connection that it could
@@ -247,7 +290,7 @@ bool PlatformIO::cancel(IoOperation& operation) noexcept {
 
 void PlatformIO::finish(IoOperation& operation, std::int32_t result) noexcept {
   IoEntry* entry = operation.entry;
-  if (result == -ECANCELED && entry && entry->closing) result = -EBADF;
+  if (entry && entry->closing && took_nothing(operation.code, result)) result = -EBADF;
   operation.result = result;
   note_pressure(operation);
   detail::Continuation waiter = operation.waiter;

@@ -33,8 +33,14 @@ int finish_connect(IoOperation& operation) noexcept {
     operation.scratch = &operation;  // begun
     int result = ::connect(fd, static_cast<sockaddr*>(operation.address),
                            static_cast<socklen_t>(operation.length));
-    // EINTR: it goes on all the same.
-    if (result < 0 && (errno == EINPROGRESS || errno == EINTR)) errno = EAGAIN;
+    if (result >= 0) return result;
+    if (errno == EAGAIN) {
+      // A Unix listener whose queue is full. No event says when there is room, and the socket is
+      // "writable" all the while; so it is refused, as on the BSDs.
+      errno = ECONNREFUSED;
+    } else if (errno == EINPROGRESS || errno == EINTR) {
+      errno = EAGAIN;  // it goes on, interrupted or not
+    }
     return result;
   }
   if (int waits = ready(fd, POLLOUT); waits < 0) return waits;
@@ -129,6 +135,14 @@ bool is_short(const IoOperation& operation) noexcept {
              static_cast<std::size_t>(operation.result) < bytes_of(operation);
     default:
       return false;
+  }
+}
+
+void tell_peer(IoOperation& operation) noexcept {
+  auto* length = static_cast<socklen_t*>(operation.second);
+  if (!operation.address || !length) return;
+  if (::getpeername(operation.result, static_cast<sockaddr*>(operation.address), length) < 0) {
+    *length = 0;
   }
 }
 

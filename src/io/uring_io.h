@@ -1,8 +1,27 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 // weft::detail::UringIO: the driver over io_uring.
+//
+// An operation is one submission; the kernel makes the system call when it can, and says so by one
+// completion. All that was begun in a turn goes to the kernel by the one system call in which the
+// loop also waits.
+//
+// Invariants
+//   V1  an operation that is with the driver has one submission or completion that names it, or its
+//       poll; nothing else names it. An accept() that waits may have none, but its entry has.
+//   V2  an entry is named by at most one multishot accept, from accept_ahead() until a completion
+//       without CQE_F_MORE, which quiesce() waits for before the entry is freed or leaves.
+//   V3  a request to cancel is submitted before anything that is begun after it (U2), so it never
+//       meets a later operation at the same address.
+//   V4  no bytes are read ahead of the task: what the kernel has, it keeps, and leave_loop() loses
+//       nothing.
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstdint>
 #include <memory>
 
+#include "uring_ring.h"
 #include "weft/io/platform_io.h"
 
 namespace weft::inline v0::detail {
@@ -12,5 +31,65 @@ namespace weft::inline v0::detail {
 [[nodiscard]] int uring_error() noexcept;
 
 [[nodiscard]] std::unique_ptr<PlatformIO> make_uring_io(int wake_fd);
+
+struct UringEntry final : IoEntry {
+  using IoEntry::IoEntry;
+  bool drained = false;        // the last read left nothing: to try at once would be in vain
+  bool accepts_ahead = false;  // a multishot accept names this entry
+};
+
+class UringIO final : public PlatformIO {
+ public:
+  explicit UringIO(int wake_fd);
+  ~UringIO() override;
+  [[nodiscard]] Driver driver() const noexcept override { return Driver::io_uring; }
+  [[nodiscard]] bool is_usable_here() noexcept override { return ring_.enter(0) != EEXIST; }
+  void poll(std::int64_t timeout_ns) override;
+  [[nodiscard]] bool has_completions() const noexcept override { return ring_.has_completions(); }
+
+ private:
+  static constexpr std::size_t kAcceptedMax = 64;  // connections ahead of accept()
+  // What is no operation of a task's. Those are addresses, and multiples of 4.
+  static constexpr std::uint64_t kWake = 1;
+  static constexpr std::uint64_t kNobody = 3;
+  static constexpr std::uint64_t kListener = 2;  // and the entry's address
+  // An operation whose `next` is itself is polled for, to be tried again.
+  [[nodiscard]] static bool is_polled(const IoOperation& operation) noexcept {
+    return operation.next == &operation;
+  }
+
+  // An accept() whose `flags` say so waits for what its entry's multishot accept brings.
+  static constexpr std::int32_t kByListener = 1;
+  [[nodiscard]] static bool is_by_listener(const IoOperation& operation) noexcept {
+    return operation.code == IoCode::accept && operation.flags == kByListener;
+  }
+
+  [[nodiscard]] IoEntry* make_entry(int fd) override { return new UringEntry(fd); }
+  void drop_entry(IoEntry& entry) noexcept override;
+  [[nodiscard]] bool wants_nonblocking() const noexcept override { return false; }
+  void quiesce(IoEntry& entry) noexcept override;
+  bool begin(IoOperation& operation) override;
+  bool withdraw(IoOperation& operation) noexcept override;
+
+  [[nodiscard]] io_uring_sqe& next_entry_for(IoOperation& operation) noexcept;
+  void submit(IoOperation& operation) noexcept;
+  void submit_poll(IoOperation& operation, short events) noexcept;
+  void submit_message(IoOperation& operation) noexcept;
+  void submit_cancel(std::uint64_t whom) noexcept;
+  void watch_wake_fd() noexcept;
+  void accept_ahead(UringEntry& entry) noexcept;
+  void accepted(UringEntry& entry, std::int32_t result, std::uint32_t flags) noexcept;
+  void enter(std::int64_t timeout_ns) noexcept;
+  void reap_all() noexcept;
+  void completed(const io_uring_cqe& cqe) noexcept;
+  void completed(IoOperation& operation, std::int32_t result, std::uint32_t flags) noexcept;
+
+  const UringAbilities abilities_;
+  UringRing ring_;
+  bool wake_watched_ = false;
+  bool ending_ = false;
+  // For writev() on sockets, by slot: the kernel copies it when it takes the entry.
+  std::unique_ptr<msghdr[]> messages_;
+};
 
 }  // namespace weft::inline v0::detail

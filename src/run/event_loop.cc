@@ -119,11 +119,10 @@ void EventLoop::drive(detail::RootWaiter& root) {
 }
 
 void EventLoop::prepare() {
-  std::thread::id here = std::this_thread::get_id();
-  // io_uring's rings are their maker's alone; the others do not care, and nothing is under way.
-  if (io_ && io_thread_ != here && driver_ == Driver::io_uring) io_.reset();
+  // The kernel is asked, not the thread's id: that of a thread which has ended is given out again.
+  // Nothing is under way, so a driver that is another thread's is made anew.
+  if (io_ && !io_->is_usable_here()) io_.reset();
   if (!io_) io_ = make_platform_io(driver_, wake_fd_.get());
-  io_thread_ = here;
   LoopServices services = this->services();
   services.io = io_.get();
   offer(services);

@@ -166,10 +166,13 @@ class [[nodiscard]] Descriptor {
   // The next loop that uses it becomes its own. UsageError elsewhere than on its loop, or while an
   // operation is under way.
   void leave_loop();
-  // Takes the number out: leave_loop(), and it is the caller's.
-  [[nodiscard]] UniqueFd release() {
-    leave_loop();
-    return std::move(fd_);
+  // Takes the number out: leave_loop(), and it is the caller's; O_NONBLOCK is set or not, as the loop's
+  // driver wanted it. UsageError while accepted_ahead().
+  [[nodiscard]] UniqueFd release();
+  // Connections that the kernel accepted before they were asked for (io_uring does, up to 64 of
+  // them, once an accept() has waited). accept() takes them, without waiting; close() closes them.
+  [[nodiscard]] std::size_t accepted_ahead() const noexcept {
+    return entry_ ? entry_->accepted.size() : 0;
   }
 
   // --- Streams and datagrams ----------------------------------------------------------------------

@@ -14,8 +14,11 @@
 //   O3  an entry is freed after the operations that name it are over and no event of the kernel's
 //       that the driver still holds names it: so the next owner of a descriptor's number, or of the
 //       entry's memory, hears nothing that was meant for the last.
+//   O4  a connection that was accepted ahead stays with its listener, to the next loop too, until
+//       accept() takes it or the listener is closed (L5).
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "weft/atomic/atomic.h"
 #include "weft/base/unique_fd.h"
@@ -99,6 +102,7 @@ struct IoEntry {
   bool accept_paused = false;  // the last accept() ran into a limit
   std::uint32_t in_flight = 0;
   UniqueFd owned;
+  std::vector<UniqueFd> accepted;  // ahead of accept(), by a driver that does so; the oldest first
   IoOperation* reader = nullptr;
   IoOperation* writer = nullptr;
   IoEntry* prev = nullptr;  // the driver's list of all

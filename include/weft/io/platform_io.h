@@ -36,18 +36,25 @@ class PlatformIO {
   virtual ~PlatformIO();
 
   [[nodiscard]] virtual Driver driver() const noexcept = 0;
+  // Whether this thread may drive it: false on another than its maker's, where the kernel insists.
+  [[nodiscard]] virtual bool is_usable_here() noexcept { return true; }
 
   // A descriptor comes to this loop. The number stays the caller's. Throws std::system_error if it
   // is none. Sets or clears O_NONBLOCK, as the driver wants it.
   [[nodiscard]] detail::IoEntry& attach(int fd);
   // It leaves. Requires: no operation of its is under way. The entry is freed, by O3.
   void detach(detail::IoEntry& entry) noexcept;
+  // It leaves, for another loop. Returns: false if the entry is freed; true if connections were
+  // accepted ahead: then it stays the caller's, of no loop, until adopt().
+  [[nodiscard]] bool let_go(detail::IoEntry& entry) noexcept;
+  // Its next loop is this. Frees an entry of no loop.
+  [[nodiscard]] detail::IoEntry& adopt(detail::IoEntry& entry);
   // Ends its operations, with EBADF, and detaches it; then the number is closed.
   void close(detail::IoEntry& entry, UniqueFd fd) noexcept;
   // The same, from any thread, without a loop too.
   static void close_elsewhere(detail::IoEntry& entry, UniqueFd fd) noexcept;
-  // An entry for somebody else's descriptor, while operations wait on it.
-  [[nodiscard]] detail::IoEntry& borrow(int fd);
+  // An entry for somebody else's descriptor, while operations wait on it. Null if it is none.
+  [[nodiscard]] detail::IoEntry* borrow(int fd);
 
   // Begins an operation. Returns: true: it is over, operation.result says how; false: it is with the
   // driver (O1). Throws UsageError if another of its kind waits on that descriptor (O2), and then
@@ -77,6 +84,8 @@ class PlatformIO {
  protected:
   // Returns: a new entry, of the driver's own type.
   [[nodiscard]] virtual detail::IoEntry* make_entry(int fd) = 0;
+  // Accepts no more ahead. When this returns, the kernel has nothing more to say of the entry.
+  virtual void quiesce(detail::IoEntry&) noexcept {}
   // No operation of the entry's is under way. Frees it, by O3.
   virtual void drop_entry(detail::IoEntry& entry) noexcept = 0;
   // The descriptor should be in non-blocking mode.
@@ -96,6 +105,7 @@ class PlatformIO {
  private:
   void forget(detail::IoOperation& operation) noexcept;
   void split(detail::IoOperation& operation) noexcept;
+  [[nodiscard]] static bool take_accepted(detail::IoOperation& operation) noexcept;
   static void note_pressure(detail::IoOperation& operation) noexcept;
   void link(detail::IoEntry& entry) noexcept;
   void unlink(detail::IoEntry& entry) noexcept;

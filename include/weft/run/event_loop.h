@@ -116,7 +116,6 @@ class EventLoop : public Loop {
   detail::TimerWheel timers_;
   detail::Worker* worker_ = nullptr;
   std::unique_ptr<PlatformIO> io_;
-  std::thread::id io_thread_;
   std::uint64_t polled_at_ = 0;  // entries_run() then
   std::uint64_t turns_ = 0, sleeps_ = 0, spins_ = 0;
   detail::Atomic<std::uint64_t> wakeups_{0};

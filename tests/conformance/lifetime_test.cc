@@ -1,0 +1,465 @@
+// SPDX-License-Identifier: MIT
+// The life of a descriptor: closing under an await, reuse of numbers, other threads, other loops.
+#include <atomic>
+#include <future>
+#include <optional>
+#include <thread>
+
+#include "driver_fixture.h"
+#include "support/stress.h"
+
+namespace {
+
+using namespace weft;
+using namespace weft::test;
+
+struct Lifetime : DriverTest {};
+WEFT_ON_EVERY_DRIVER(Lifetime);
+
+Task<Result<std::size_t>> read_into(Descriptor& from, std::span<std::byte> buffer) {
+  co_return co_await from.read(buffer);
+}
+Task<Result<std::size_t>> write_from(Descriptor& to, std::span<const std::byte> bytes) {
+  co_return co_await to.write(bytes);
+}
+
+// What a close() under an await must do, for reader and writer at once.
+Task<void> close_under_both(Descriptor& ours, bool waits) {
+  std::byte buffer[8];
+  StartedTask<Result<std::size_t>> reader = read_into(ours, buffer).start_in_current_scope();
+  StartedTask<Result<std::size_t>> writer =
+      write_from(ours, bytes_of("x")).start_in_current_scope();
+  if (waits) {
+    co_await settle();
+  } else {
+    co_await yield();
+  }
+  ours.close();
+  Result<std::size_t> read = co_await std::move(reader);
+  EXPECT_TRUE(is_error(read, std::errc::bad_file_descriptor));
+  Result<std::size_t> written = co_await std::move(writer);
+  EXPECT_TRUE(is_error(written, std::errc::bad_file_descriptor));
+}
+
+TEST_P(Lifetime, CloseEndsWhatWaitsAndThePeerSeesTheEnd) {
+  on_loop([]() -> Task<void> {
+    for (bool waits : {false, true}) {
+      Pair pair = socket_pair();
+      std::size_t filled = fill(pair.ours.number());
+      co_await close_under_both(pair.ours, waits);
+      drain(pair.theirs, filled);
+      EXPECT_EQ(get(pair.theirs), "");
+    }
+  });
+  EXPECT_EQ(loop.statistics().descriptors, 0u);
+}
+
+TEST_P(Lifetime, CloseEndsAnAcceptAConnectAndAWaitForReadiness) {
+  on_loop([]() -> Task<void> {
+    Listener listener = tcp_listener();
+    auto accept = [&]() -> Task<std::error_code> {
+      Result<Descriptor> accepted = co_await listener.socket.accept();
+      co_return accepted.error();
+    };
+    StartedTask<std::error_code> acceptor = accept().start_in_current_scope();
+    co_await settle();
+    listener.socket.close();
+    std::error_code error = co_await std::move(acceptor);
+    EXPECT_EQ(error, std::errc::bad_file_descriptor);
+
+    Pair pair = socket_pair();
+    auto wait = [&]() -> Task<Result<void>> { co_return co_await pair.ours.readable(); };
+    StartedTask<Result<void>> waiter = wait().start_in_current_scope();
+    co_await settle();
+    pair.ours.close();
+    Result<void> ready = co_await std::move(waiter);
+    EXPECT_TRUE(is_error(ready, std::errc::bad_file_descriptor));
+  });
+}
+
+TEST_P(Lifetime, AnEmptyDescriptorIsRefused) {
+  on_loop([]() -> Task<void> {
+    Descriptor none;
+    std::byte buffer[1];
+    bool refused = false;
+    try {
+      co_await read_into(none, buffer);
+    } catch (const UsageError&) {
+      refused = true;
+    }
+    EXPECT_TRUE(refused);
+  });
+}
+
+// A task that is cancelled and whose descriptor is closed in the same moment ends once.
+TEST_P(Lifetime, CancelAndCloseAtOnce) {
+  on_loop([]() -> Task<void> {
+    for (int i = 0; i < 100; ++i) {
+      Pair pair = socket_pair();
+      std::byte buffer[8];
+      StartedTask<Result<std::size_t>> reader =
+          read_into(pair.ours, buffer).start_in_current_scope();
+      if (i % 3) co_await yield();
+      if (i % 3 == 2) co_await sleep_for(100us);
+      if (i % 2) {
+        reader.cancel();
+        pair.ours.close();
+      } else {
+        pair.ours.close();
+        reader.cancel();
+      }
+      Outcome<Result<std::size_t>> outcome = co_await reader.outcome();
+      if (outcome.has_value()) {
+        EXPECT_TRUE(is_error(std::move(outcome).get(), std::errc::bad_file_descriptor));
+      }
+    }
+  });
+}
+
+// A child process may have it, too. What happens to the copy is no business of the loop's.
+TEST_P(Lifetime, ACopyOfAClosedDescriptorReportsNothing) {
+  on_loop([this]() -> Task<void> {
+    Pair pair = socket_pair();
+    StartedTask<std::string> reader = read_text(pair.ours).start_in_current_scope();
+    co_await settle();
+    put(pair.theirs, "x");
+    EXPECT_EQ(co_await std::move(reader), "x");
+    UniqueFd copy(checked(::fcntl(pair.ours.number(), F_DUPFD_CLOEXEC, 0), "dup"));
+    pair.ours.close();
+    std::uint64_t sleeps = loop.statistics().sleeps;
+    for (int i = 0; i < 10; ++i) {
+      put(pair.theirs, "y");
+      co_await settle();
+    }
+    EXPECT_LT(loop.statistics().sleeps - sleeps, 40u);
+    EXPECT_EQ(get(copy), "yyyyyyyyyy");
+  });
+}
+
+// --- Numbers are used again ---------------------------------------------------------------------
+
+// Each connection reads until it has its own name, letter by letter, or is closed.
+Task<void> expect_name(std::shared_ptr<Descriptor> socket, char name, int& wrong, int& heard) {
+  std::byte buffer[4];
+  while (*socket) {
+    Result<std::size_t> count = co_await socket->read(buffer);
+    if (!count) {
+      wrong += count.error() != std::errc::bad_file_descriptor;
+      co_return;
+    }
+    if (*count == 0) ++wrong;  // nobody closes the other end first
+    if (*count == 0) co_return;
+    for (std::size_t i = 0; i < *count; ++i) wrong += buffer[i] != static_cast<std::byte>(name);
+    heard += static_cast<int>(*count);
+  }
+}
+
+TEST_P(Lifetime, NobodyHearsWhatWasMeantForTheLastOwnerOfANumber) {
+  constexpr int kSockets = 32;
+  const int rounds = kSanitized ? 2'000 : 10'000;
+  Random random(20240607);
+  int wrong = 0, heard = 0, written = 0;
+  on_loop([&]() -> Task<void> {
+    auto body = [&](Nursery& nursery) -> Task<NurseryEnd> {
+      struct Slot {
+        std::shared_ptr<Descriptor> ours;
+        UniqueFd theirs;
+        char name = 0;
+      };
+      std::vector<Slot> slots(kSockets);
+      char next = 0;
+      for (int i = 0; i < rounds; ++i) {
+        Slot& slot = slots[random.below(kSockets)];
+        if (slot.ours && random.one_in(2)) {
+          put(slot.theirs, std::string_view(&slot.name, 1));
+          ++written;
+        }
+        if (!slot.ours || random.one_in(3)) {
+          // The old one may have an event under way. The new one gets its number.
+          if (slot.ours) slot.ours->close();
+          FdPair pair = raw_pair();
+          slot.ours = std::make_shared<Descriptor>(std::move(pair.first));
+          slot.theirs = std::move(pair.second);
+          slot.name = ++next;
+          nursery.start(expect_name(slot.ours, slot.name, wrong, heard));
+        }
+        if (random.one_in(4)) co_await yield();
+        if (random.one_in(64)) co_await sleep_for(50us);
+      }
+      for (Slot& slot : slots) {
+        if (slot.ours) slot.ours->close();
+      }
+      co_return join;
+    };
+    co_await with_nursery(body);
+  });
+  EXPECT_EQ(wrong, 0);
+  EXPECT_GT(heard, 0);
+  EXPECT_LE(heard, written);
+}
+
+// --- Other threads, other loops -----------------------------------------------------------------
+
+TEST_P(Lifetime, ADescriptorThatDiesOnAnotherThreadIsClosedByItsLoop) {
+  on_loop([]() -> Task<void> {
+    for (int i = 0; i < 20; ++i) {
+      Pair pair = socket_pair();
+      put(pair.theirs, "x");
+      EXPECT_EQ(co_await read_text(pair.ours), "x");  // it is the loop's now
+      Descriptor theirs(std::move(pair.theirs));
+      std::thread undertaker([dies = std::move(pair.ours)]() mutable { dies = Descriptor(); });
+      EXPECT_EQ(co_await read_text(theirs), "");
+      undertaker.join();
+    }
+  });
+}
+
+TEST_P(Lifetime, ADescriptorOutlivesItsLoop) {
+  Pair pair = socket_pair();
+  {
+    EventLoop brief(options_for(GetParam()));
+    auto body = [&]() -> Task<void> {
+      put(pair.theirs, "first");
+      EXPECT_EQ(co_await read_text(pair.ours), "first");
+    };
+    on_loop(brief, body);
+  }
+  {
+    EventLoop second(options_for(GetParam()));
+    auto body = [&]() -> Task<void> {
+      put(pair.theirs, "second");
+      EXPECT_EQ(co_await read_text(pair.ours), "second");
+    };
+    on_loop(second, body);
+  }
+  pair.ours.close();
+  EXPECT_EQ(get(pair.theirs), "");
+}
+
+// Closed while its loop is not driven: at the loop's next turn, or its end.
+TEST_P(Lifetime, ADescriptorThatDiesBetweenTwoRunsIsClosedByTheNextOrTheEnd) {
+  Pair first = socket_pair(), second = socket_pair();
+  {
+    EventLoop brief(options_for(GetParam()));
+    auto use = [&]() -> Task<void> {
+      co_await write_all(first.ours, "1");
+      co_await write_all(second.ours, "2");
+    };
+    on_loop(brief, use);
+    first.ours.close();
+    auto look = []() -> Task<void> { co_await settle(); };
+    on_loop(brief, look);
+    EXPECT_EQ(get(first.theirs), "1");
+    EXPECT_EQ(get(first.theirs), "");
+    second.ours.close();
+  }
+  EXPECT_EQ(get(second.theirs), "2");
+  EXPECT_EQ(get(second.theirs), "");
+}
+
+TEST_P(Lifetime, ALoopDrivenByAnotherThreadKeepsItsDescriptors) {
+  Pair pair = socket_pair();
+  for (int i = 0; i < 3; ++i) {
+    std::thread driver([&] {
+      on_loop([&]() -> Task<void> {
+        StartedTask<std::string> reader = read_text(pair.ours).start_in_current_scope();
+        co_await settle();
+        put(pair.theirs, "x");
+        EXPECT_EQ(co_await std::move(reader), "x");
+      });
+    });
+    driver.join();
+  }
+}
+
+TEST_P(Lifetime, UseOnAForeignLoopIsRefusedUntilItHasLeft) {
+  Pair pair = socket_pair();
+  on_loop([&]() -> Task<void> {
+    put(pair.theirs, "home");
+    EXPECT_EQ(co_await read_text(pair.ours, 2), "ho");
+    std::string refusal;
+    std::thread([&] {
+      EventLoop foreign(options_for(GetParam()));
+      auto trespass = [&]() -> Task<void> {
+        try {
+          co_await read_text(pair.ours);
+        } catch (const UsageError& error) {
+          refusal = error.what();
+        }
+      };
+      on_loop(foreign, trespass);
+    }).join();
+    EXPECT_NE(refusal.find("belongs to another loop"), std::string::npos) << refusal;
+    EXPECT_EQ(co_await read_text(pair.ours, 1), "m");
+    pair.ours.leave_loop();
+    std::thread([&] {
+      EventLoop foreign(options_for(GetParam()));
+      auto resume = [&]() -> Task<void> { EXPECT_EQ(co_await read_text(pair.ours), "e"); };
+      on_loop(foreign, resume);
+    }).join();
+  });
+}
+
+TEST_P(Lifetime, NothingIsLostWhenADescriptorLeaves) {
+  on_loop([]() -> Task<void> {
+    Pair pair = socket_pair();
+    for (int i = 0; i < 50; ++i) {
+      put(pair.theirs, "ab");
+      EXPECT_EQ(co_await read_text(pair.ours, 1), "a");
+      EXPECT_EQ(co_await read_text(pair.ours, 1), "b");
+    }
+    put(pair.theirs, "one");
+    EXPECT_EQ(co_await read_text(pair.ours, 1), "o");
+    co_await settle();
+    UniqueFd raw = pair.ours.release();
+    EXPECT_EQ(get(raw), "ne");
+
+    Listener listener = tcp_listener();
+    std::vector<UniqueFd> clients;
+    for (int i = 0; i < 3; ++i) clients.push_back(connect_to(listener.address));
+    Result<Descriptor> accepted = co_await listener.socket.accept();
+    EXPECT_TRUE(accepted.has_value());
+    co_await settle();
+    int left = 2;
+    if (listener.socket.accepted_ahead() > 0) {
+      EXPECT_THROW(static_cast<void>(listener.socket.release()), UsageError);
+    }
+    for (; listener.socket.accepted_ahead() > 0; --left) {
+      Result<Descriptor> ahead = co_await listener.socket.accept();
+      EXPECT_TRUE(ahead.has_value());
+    }
+    UniqueFd raw_listener = listener.socket.release();
+    for (; left > 0; --left) {
+      UniqueFd next(
+          checked(::accept4(raw_listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK),
+                  "accept4"));
+    }
+  });
+}
+
+Task<int> serve(Descriptor& listener, int connections) {
+  int sum = 0;
+  for (int i = 0; i < connections; ++i) {
+    Result<Descriptor> accepted = co_await listener.accept();
+    Descriptor server = or_throw(std::move(accepted));
+    std::string name = co_await read_text(server);
+    sum += name.at(0);
+  }
+  co_return sum;
+}
+
+// Accepted ahead or not, each connection is served by one loop or the other.
+TEST_P(Lifetime, NoConnectionIsLostWhenAListenerLeavesOrItsLoopEnds) {
+  Listener listener = tcp_listener();
+  std::vector<UniqueFd> clients;
+  int sum = 0;
+  for (bool leaves : {true, false, false}) {
+    for (char name : {1, 2, 3}) {
+      clients.push_back(connect_to(listener.address));
+      put(clients.back(), std::string_view(&name, 1));
+    }
+    EventLoop brief(options_for(GetParam()));
+    auto body = [&]() -> Task<void> {
+      sum += co_await serve(listener.socket, 1);
+      co_await settle();
+      if (leaves) listener.socket.leave_loop();
+    };
+    on_loop(brief, body);
+  }
+  on_loop([&]() -> Task<void> { sum += co_await serve(listener.socket, 6); });
+  EXPECT_EQ(sum, 18);
+}
+
+TEST_P(Lifetime, ClosingAListenerClosesWhatItHasAndFreesItsAddressAtOnce) {
+  on_loop([]() -> Task<void> {
+    for (int i = 0; i < 20; ++i) {
+      Listener listener = tcp_listener();
+      std::vector<UniqueFd> clients;
+      for (int each = 0; each < 3; ++each) clients.push_back(connect_to(listener.address));
+      Result<Descriptor> accepted = co_await listener.socket.accept();
+      EXPECT_TRUE(accepted.has_value());
+      if (i % 2) co_await settle();
+      accepted->close();
+      listener.socket.close();
+      for (UniqueFd& client : clients) {
+        char byte;
+        EXPECT_LE(::read(client.get(), &byte, 1), 0);  // the end, or a reset
+      }
+      UniqueFd again = tcp_socket();
+      int one = 1;
+      ::setsockopt(again.get(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+      EXPECT_EQ(::bind(again.get(), &general(listener.address), sizeof listener.address), 0);
+      EXPECT_EQ(::listen(again.get(), 1), 0);
+    }
+  });
+}
+
+// Nobody accepts: the driver takes in only so many.
+TEST_P(Lifetime, WhatIsAcceptedAheadHasABound) {
+  on_loop([]() -> Task<void> {
+    Listener listener = tcp_listener();
+    UniqueFd first = connect_to(listener.address);
+    Result<Descriptor> accepted = co_await listener.socket.accept();
+    EXPECT_TRUE(accepted.has_value());
+    std::vector<UniqueFd> clients;
+    for (int i = 0; i < 300; ++i) {
+      clients.push_back(connect_to(listener.address));
+      if (i % 20 == 0) co_await settle();
+    }
+    EXPECT_LE(listener.socket.accepted_ahead(), 100u);
+    for (int i = 0; i < 300; ++i) {
+      Result<Descriptor> next = co_await listener.socket.accept();
+      EXPECT_TRUE(next.has_value());
+    }
+    EXPECT_EQ(listener.socket.accepted_ahead(), 0u);
+  });
+}
+
+TEST_P(Lifetime, ADescriptorDoesNotLeaveUnderAnAwait) {
+  on_loop([]() -> Task<void> {
+    Pair pair = socket_pair();
+    StartedTask<std::string> reader = read_text(pair.ours).start_in_current_scope();
+    co_await settle();
+    EXPECT_THROW(pair.ours.leave_loop(), UsageError);
+    put(pair.theirs, "x");
+    EXPECT_EQ(co_await std::move(reader), "x");
+    pair.ours.leave_loop();
+  });
+}
+
+// Between two loops, each of its own thread, again and again.
+Task<void> hand_over(Descriptor& ours, const UniqueFd& theirs, EventLoop& other) {
+  auto there = [&]() -> Task<void> {
+    put(theirs, "b");
+    EXPECT_EQ(co_await read_text(ours), "b");
+    ours.leave_loop();
+  };
+  for (int i = 0; i < 100; ++i) {
+    put(theirs, "a");
+    EXPECT_EQ(co_await read_text(ours), "a");
+    ours.leave_loop();
+    co_await on(other, there());
+  }
+}
+
+TEST_P(Lifetime, ADescriptorGoesBackAndForthBetweenLoops) {
+  EventLoop other(options_for(GetParam()));
+  std::promise<void> begun;
+  std::atomic<bool> over{false};
+  std::thread second([&] {
+    auto body = [&]() -> Task<void> {
+      begun.set_value();
+      while (!over.load()) co_await sleep_for(1ms);
+    };
+    on_loop(other, body);
+  });
+  begun.get_future().wait();
+  on_loop([&]() -> Task<void> {
+    Pair pair = socket_pair();
+    co_await hand_over(pair.ours, pair.theirs, other);
+  });
+  over = true;
+  second.join();
+}
+
+}  // namespace
