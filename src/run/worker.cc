@@ -135,7 +135,8 @@ IOContext::WorkerStatistics Worker::statistics() {
   return {.loop = loop.statistics(),
           .tasks_run = entered_,
           .tasks_stolen = stolen_,
-          .queue_depth = queue.count_to(IOContext::kQueueDepthCounted)};
+          .queue_depth = queue.count_to(IOContext::kQueueDepthCounted),
+          .frames = frame_stats()};
 }
 
 // --- Fresh tasks --------------------------------------------------------------------------------

@@ -37,6 +37,7 @@
 #include <utility>
 #include <vector>
 
+#include "weft/core/frame_pool.h"
 #include "weft/core/nursery.h"
 #include "weft/io/blocking.h"
 #include "weft/io/driver.h"
@@ -114,6 +115,7 @@ class IOContext {
     std::uint64_t tasks_run = 0;     // scheduled tasks that began here
     std::uint64_t tasks_stolen = 0;  // taken from other workers, who may take them back
     std::size_t queue_depth = 0;     // fresh tasks in its queue
+    FrameStats frames;               // of its thread
   };
   // Of the workers, by number; each is asked on its own loop. Await it in a task of the context.
   [[nodiscard]] Task<std::vector<WorkerStatistics>> statistics();

@@ -172,25 +172,25 @@ Task<void> fill_slot(A awaitable, Slot& slot) {
 template <class T, class View, class Fn>
 Task<std::vector<T>> transform(View view, Fn fn, ParallelOptions options) {
   ParallelWork work(static_cast<std::size_t>(std::ranges::size(view)), options);
-  std::vector<TransformSlot<T>> slots(static_cast<std::size_t>(std::ranges::size(view)));
+  std::vector<TransformSlot<T>> places(static_cast<std::size_t>(std::ranges::size(view)));
   auto first = std::ranges::begin(view);
   using Element = std::ranges::range_reference_t<View>;
   using Difference = std::iter_difference_t<decltype(first)>;
   auto each = [&](std::size_t i) {
     if constexpr (Awaitable<std::invoke_result_t<Fn&, Element>>) {
-      return fill_slot(std::invoke(fn, first[static_cast<Difference>(i)]), slots[i]);
+      return fill_slot(std::invoke(fn, first[static_cast<Difference>(i)]), places[i]);
     } else {
-      slots[i] = std::invoke(fn, first[static_cast<Difference>(i)]);
+      places[i] = std::invoke(fn, first[static_cast<Difference>(i)]);
     }
   };
   auto make = [&] { return do_blocks(work, each); };
   co_await run_parallel(work, make);
   if constexpr (kBuiltInPlace<T>) {
-    co_return slots;
+    co_return places;
   } else {
     std::vector<T> results;
-    results.reserve(slots.size());
-    for (std::optional<T>& slot : slots) results.push_back(std::move(*slot));
+    results.reserve(places.size());
+    for (std::optional<T>& slot : places) results.push_back(std::move(*slot));
     co_return results;
   }
 }

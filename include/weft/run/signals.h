@@ -41,7 +41,7 @@ struct SignalEntry;
 
 class [[nodiscard]] SignalSet {
  public:
-  SignalSet(std::initializer_list<int> signals);
+  SignalSet(std::initializer_list<int> numbers);
   SignalSet(SignalSet&& other) noexcept : entry_(std::exchange(other.entry_, nullptr)) {}
   SignalSet& operator=(SignalSet&& other) noexcept {
     std::swap(entry_, other.entry_);

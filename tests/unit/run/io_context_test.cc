@@ -418,6 +418,7 @@ TEST_P(ContextTest, StatisticsCountTheTasksThatBegan) {
       EXPECT_EQ(each.queue_depth, 0u);
     }
     EXPECT_GE(all[0].loop.tasks, 1u);
+    EXPECT_GE(all[0].frames.blocks_handed_out, 100u);
   };
   ctx.run(main());
   EXPECT_EQ(begun, 100u);
