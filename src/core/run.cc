@@ -14,6 +14,7 @@ RunGuard::RunGuard(Loop& loop) : loop_(loop) {
     detail::throw_usage_error(
         "this loop runs already: inside a task, await instead of calling run() on its own loop");
   }
+  loop.prepare();
   loop.running_ = true;
   loop.open();
 }

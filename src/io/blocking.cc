@@ -2,9 +2,12 @@
 #include "weft/io/blocking.h"
 
 #include <pthread.h>
+#include <sched.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <csignal>
+#include <cstdlib>
 #include <mutex>
 #include <string>
 #include <system_error>
@@ -25,9 +28,12 @@ class BlockingPool::Threads {
  public:
   explicit Threads(Options options) : options_(options) {
     if (options.threads_max == 0) detail::throw_usage_error("threads_max is at least 1");
+    options_.idle = std::min(options_.idle, kIdleMax);
+    CPU_ZERO(&processors_);
+    ::sched_getaffinity(0, sizeof processors_, &processors_);
   }
   ~Threads() {
-    std::vector<std::thread> all;
+    Ended all;
     {
       std::unique_lock lock(mutex_);
       // A thread that has posted its last job may not be idle yet: it is waited for.
@@ -35,13 +41,12 @@ class BlockingPool::Threads {
       ending_ = true;
       work_came_.notify_all();
       all_gone_.wait(lock, [&] { return running_ == 0; });
-      all.swap(ended_);
+      all.threads.swap(ended_);
     }
-    for (std::thread& each : all) each.join();
   }
 
   void submit(BlockingJob& job) {
-    std::vector<std::thread> ended;  // joined outside of the lock
+    Ended ended;
     {
       std::lock_guard lock(mutex_);
       if (queued_ >= options_.queue_max) {
@@ -49,7 +54,7 @@ class BlockingPool::Threads {
                          " jobs wait for " + std::to_string(running_) +
                          " threads (threads_max, queue_max)");
       }
-      ended.swap(ended_);
+      ended.threads.swap(ended_);
       push(job);
       if (idle_ > waking_) {
         ++waking_;
@@ -58,7 +63,12 @@ class BlockingPool::Threads {
         add_thread(job);
       }
     }
-    for (std::thread& each : ended) each.join();
+  }
+  // Joins those that have left.
+  void reap() noexcept {
+    Ended ended;
+    std::lock_guard lock(mutex_);
+    ended.threads.swap(ended_);
   }
 
   bool withdraw(BlockingJob& job) noexcept {
@@ -74,6 +84,16 @@ class BlockingPool::Threads {
   }
 
  private:
+  static constexpr std::chrono::milliseconds kIdleMax = std::chrono::hours(24 * 365);
+
+  // Joins them when it goes: declare it before the lock.
+  struct Ended {
+    std::vector<std::thread> threads;
+    ~Ended() {
+      for (std::thread& each : threads) each.join();
+    }
+  };
+
   // Requires: the lock; `job` is queued.
   void add_thread(BlockingJob& job) {
     // Signals are for the threads that asked for them.
@@ -81,6 +101,7 @@ class BlockingPool::Threads {
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     try {
+      ended_.reserve(threads_.size() + ended_.size() + 1);  // for leave()
       threads_.emplace_back([this] { run(); });
       ++running_;
     } catch (...) {
@@ -93,6 +114,8 @@ class BlockingPool::Threads {
   }
 
   void run() noexcept {
+    // A thread inherits the processors of its maker, which may be a pinned worker.
+    ::sched_setaffinity(0, sizeof processors_, &processors_);
     std::unique_lock lock(mutex_);
     for (;;) {
       if (first_) {
@@ -150,7 +173,8 @@ class BlockingPool::Threads {
     --queued_;
   }
 
-  const Options options_;
+  Options options_;
+  cpu_set_t processors_;
   mutable std::mutex mutex_;  // guards all that follows
   std::condition_variable work_came_, all_gone_;
   BlockingJob* first_ = nullptr;
@@ -172,8 +196,13 @@ BlockingPool& BlockingPool::current() {
   if (Executor* loop = Executor::current_or_null(); loop && loop->services().blocking) {
     return *loop->services().blocking;
   }
-  static BlockingPool shared;
-  return shared;
+  // Never destroyed: work may run, or be asked for, while the process ends.
+  static BlockingPool* shared = [] {
+    static BlockingPool* made = new BlockingPool;
+    std::atexit([] { made->threads_->reap(); });
+    return made;
+  }();
+  return *shared;
 }
 
 BlockingPool::Statistics BlockingPool::statistics() const { return threads_->statistics(); }

@@ -107,7 +107,8 @@ const char* IoAwaiterBase::name() const noexcept { return name_of(code); }
 bool AcceptAwaiter::await_suspend(Continuation by) {
   prepare(by);
   if (!std::exchange(entry->accept_paused, false)) return !io().start(*this);
-  ++entry->in_flight;  // so that a close() has us to tell, when the pause is over
+  io().start_paused(*this);
+  if (!paused) return false;  // there was one that had been accepted before
   pause_.arm(now() + Descriptor::kAcceptPause, Continuation(static_cast<Waker&>(*this)));
   return true;
 }
@@ -118,9 +119,8 @@ void AcceptAwaiter::wake() noexcept {
 }
 
 bool AcceptAwaiter::await_cancel(Continuation by) noexcept {
-  if (!pause_.disarm()) return IoAwaiterBase::await_cancel(by);
-  io().forget_paused(*this);
-  return true;
+  pause_.disarm();
+  return IoAwaiterBase::await_cancel(by);
 }
 
 }  // namespace detail

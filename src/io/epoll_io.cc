@@ -32,7 +32,7 @@ EpollIO::~EpollIO() {
 int EpollIO::watch(ReadinessEntry& entry) noexcept {
   if (entry.watched) return 0;
   epoll_event event{};
-  event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+  event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLPRI | EPOLLET;
   event.data.ptr = &entry;
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, entry.fd, &event) < 0) return errno;
   entry.watched = true;
@@ -75,7 +75,8 @@ void EpollIO::poll(std::int64_t timeout_ns) {
     std::uint32_t bits = events[i].events;
     happened(*entry, {.in = (bits & EPOLLIN) != 0,
                       .out = (bits & EPOLLOUT) != 0,
-                      .hung_up = (bits & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0});
+                      .hung_up = (bits & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0,
+                      .urgent = (bits & EPOLLPRI) != 0});
   }
   free_dropped();
 }

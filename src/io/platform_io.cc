@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <mutex>
 #include <system_error>
+#include <utility>
 
 #include "system_call.h"
 #include "weft/base/assert.h"
@@ -38,6 +39,12 @@ bool took_nothing(IoCode code, std::int32_t result) noexcept {
   return result < 0 || (result == 0 && code != IoCode::accept);
 }
 
+int option_of(int fd, int name) noexcept {
+  int value = 0;
+  socklen_t size = sizeof value;
+  return ::getsockopt(fd, SOL_SOCKET, name, &value, &size) == 0 ? value : 0;
+}
+
 void set_nonblocking(int fd, bool wanted) {
   int flags = ::fcntl(fd, F_GETFL);
   if (flags < 0) throw std::system_error(errno, std::generic_category(), "fcntl(F_GETFL)");
@@ -64,12 +71,12 @@ IoEntry& PlatformIO::attach(int fd) {
   IoEntry* entry = make_entry(fd);
   entry->is_socket = S_ISSOCK(status.st_mode);
   entry->is_file = S_ISREG(status.st_mode) || S_ISDIR(status.st_mode) || S_ISBLK(status.st_mode);
-  if (chaos_.on()) {
-    int type = 0;
-    socklen_t size = sizeof type;
-    entry->is_stream =
-        S_ISFIFO(status.st_mode) ||
-        (::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM);
+  entry->is_stream = entry->is_plain = S_ISFIFO(status.st_mode);
+  if (entry->is_socket) {
+    int domain = option_of(fd, SO_DOMAIN);
+    entry->is_stream = option_of(fd, SO_TYPE) == SOCK_STREAM;
+    // A Unix stream stops at every message that carries descriptors.
+    entry->is_plain = entry->is_stream && (domain == AF_INET || domain == AF_INET6);
   }
   try {
     if (!entry->is_file) set_nonblocking(fd, wants_nonblocking());
@@ -149,7 +156,7 @@ void PlatformIO::close(IoEntry& entry, UniqueFd fd) noexcept {
   entry.closing = true;
   ++entry.in_flight;  // finish() must not free it under our hands
   for (IoOperation* operation : {entry.reader, entry.writer}) {
-    if (operation && withdraw(*operation)) finish(*operation, -EBADF);
+    if (operation && (operation->paused || withdraw(*operation))) finish(*operation, -EBADF);
   }
   if (--entry.in_flight == 0) detach(entry);
 }
@@ -205,7 +212,8 @@ void PlatformIO::wake() const noexcept {
 
 // --- Operations ---------------------------------------------------------------------------------
 
-bool PlatformIO::start(IoOperation& operation) {
+// Returns: false if it is over already.
+bool PlatformIO::take_slot(IoOperation& operation) {
   IoEntry* entry = operation.entry;
   if (entry && !blocks(operation.code)) {
     IoOperation*& slot = entry->slot_of(operation.code);
@@ -215,11 +223,16 @@ bool PlatformIO::start(IoOperation& operation) {
               ? "one reader at a time: another task reads from, or accepts on, this descriptor"
               : "one writer at a time: another task writes to, or connects, this descriptor");
     }
-    if (operation.code == IoCode::accept && take_accepted(operation)) return true;
+    if (operation.code == IoCode::accept && take_accepted(operation)) return false;
     slot = &operation;
   }
   if (entry) ++entry->in_flight;
   ++pending_;
+  return true;
+}
+
+bool PlatformIO::start(IoOperation& operation) {
+  if (!take_slot(operation)) return true;
   if (chaos_.on()) [[unlikely]]
     split(operation);
   bool over;
@@ -265,25 +278,19 @@ void PlatformIO::note_pressure(IoOperation& operation) noexcept {
   }
 }
 
-bool PlatformIO::resume_paused(IoOperation& operation) noexcept {
-  IoEntry& entry = *operation.entry;
-  if (!entry.closing && !entry.reader) {
-    --entry.in_flight;
-    return start(operation);  // it has its slot; nothing is left that throws
-  }
-  operation.result = entry.closing ? -EBADF : -EBUSY;
-  forget_paused(operation);
-  return true;
-}
+void PlatformIO::start_paused(IoOperation& operation) { operation.paused = take_slot(operation); }
 
-void PlatformIO::forget_paused(IoOperation& operation) noexcept {
-  IoEntry& entry = *operation.entry;
-  if (--entry.in_flight == 0 && entry.closing) detach(entry);
+bool PlatformIO::resume_paused(IoOperation& operation) noexcept {
+  if (!std::exchange(operation.paused, false)) return false;
+  if (!begin(operation)) return false;
+  note_pressure(operation);
+  forget(operation);
+  return true;
 }
 
 bool PlatformIO::cancel(IoOperation& operation) noexcept {
   operation.cancel_asked = true;
-  if (!withdraw(operation)) return false;
+  if (!operation.paused && !withdraw(operation)) return false;
   forget(operation);
   return true;
 }
@@ -300,6 +307,7 @@ void PlatformIO::finish(IoOperation& operation, std::int32_t result) noexcept {
 
 void PlatformIO::forget(IoOperation& operation) noexcept {
   --pending_;
+  operation.paused = false;
   IoEntry* entry = operation.entry;
   if (!entry) return;
   if (!blocks(operation.code)) entry->slot_of(operation.code) = nullptr;

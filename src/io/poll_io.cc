@@ -45,7 +45,8 @@ void PollIO::poll(std::int64_t timeout_ns) {
     // Level-triggered: a hang-up is said again, and only to those who wait.
     happened(entry, {.in = (bits & (POLLIN | POLLHUP | POLLERR | POLLNVAL)) != 0,
                      .out = (bits & (POLLOUT | POLLHUP | POLLERR | POLLNVAL)) != 0,
-                     .hung_up = false});
+                     .hung_up = false,
+                     .urgent = false});
   }
   free_dropped();
 }

@@ -26,7 +26,7 @@ bool ReadinessIO::begin(IoOperation& operation) {
   if (can || operation.code == IoCode::connect) {
     operation.result = perform(operation);
     if (operation.result != -EAGAIN) {
-      if (is_short(operation) && !entry.hung_up) can = false;  // R1, R2
+      if (is_short(operation) && entry.is_plain && !entry.hung_up) can = false;  // R1, R2
       if (--inline_left_ > 0) return true;
       operation.next = std::exchange(done_, &operation);  // L2: others want a turn, too
       operation.scratch = this;
@@ -35,6 +35,11 @@ bool ReadinessIO::begin(IoOperation& operation) {
     can = false;
   }
   if (int error = watch(entry)) {
+    if (error == EEXIST) {
+      throw_usage_error(
+          "readable() and writable() of a number are for other libraries' descriptors: this one "
+          "belongs to a Descriptor that waits on this loop. Use its own readable() or writable()");
+    }
     operation.result = -error;
     return true;
   }
@@ -66,6 +71,7 @@ bool ReadinessIO::begin_on_pool(IoOperation& operation) {
 
 void ReadinessIO::happened(ReadinessEntry& entry, Event event) noexcept {
   if (event.hung_up) entry.hung_up = true;
+  if (event.urgent) entry.is_plain = false;  // reads stop at the mark
   if (event.in || event.hung_up) entry.can_read = true;
   if (event.out || event.hung_up) entry.can_write = true;
   // The one may end the entry's last wait, and thereby the entry: not before free_dropped().
@@ -81,7 +87,7 @@ void ReadinessIO::retry(ReadinessEntry& entry, IoOperation& operation) noexcept 
     can = false;
     return;
   }
-  if (is_short(operation) && !entry.hung_up) can = false;
+  if (is_short(operation) && entry.is_plain && !entry.hung_up) can = false;
   finish(operation, operation.result);
 }
 

@@ -7,8 +7,9 @@
 // by that measure, and always may; they go to the blocking pool.
 //
 // Invariants
-//   R1  an entry's can_read is false only if the last attempt would have blocked, or took less than
-//       it asked for, and no event came since: then an attempt now would be a wasted system call.
+//   R1  an entry's can_read is false only if the last attempt would have blocked, or, of a plain
+//       stream of bytes, took less than it asked for, and no event came since: then an attempt now
+//       would be a wasted system call.
 //   R2  an event that is the last of its kind (the peer has hung up) leaves the direction ready for
 //       good: an edge-triggered kernel will not say it again.
 //   R3  an operation on done_ is over, and its waiter is woken by the next poll().
@@ -38,7 +39,7 @@ class ReadinessIO : public PlatformIO {
 
   // What the kernel said of an entry: as far as it was told.
   struct Event {
-    bool in, out, hung_up;
+    bool in, out, hung_up, urgent;
   };
   void happened(ReadinessEntry& entry, Event event) noexcept;
   // What was over at once, but had to let others go first.

@@ -3,21 +3,25 @@
 
 namespace weft::inline v0::detail {
 
-unsigned processors_allowed() noexcept {
+cpu_set_t processors_of_this_thread() noexcept {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
-  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 1;
+  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) CPU_ZERO(&allowed);
+  return allowed;
+}
+
+unsigned processors_allowed() noexcept {
+  cpu_set_t allowed = processors_of_this_thread();
   int count = CPU_COUNT(&allowed);
   return count > 0 ? static_cast<unsigned>(count) : 1;
 }
 
-Pinned::Pinned(bool wanted, unsigned n) noexcept {
-  if (!wanted) return;
-  CPU_ZERO(&before_);
-  if (::sched_getaffinity(0, sizeof before_, &before_) != 0) return;
-  unsigned skip = n % static_cast<unsigned>(CPU_COUNT(&before_));
+Pinned::Pinned(bool wanted, unsigned n, const cpu_set_t& processors) noexcept
+    : before_(processors_of_this_thread()) {
+  if (!wanted || CPU_COUNT(&processors) == 0) return;
+  unsigned skip = n % static_cast<unsigned>(CPU_COUNT(&processors));
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (!CPU_ISSET(cpu, &before_) || skip-- > 0) continue;
+    if (!CPU_ISSET(cpu, &processors) || skip-- > 0) continue;
     cpu_set_t one;
     CPU_ZERO(&one);
     CPU_SET(cpu, &one);

@@ -6,12 +6,12 @@
 namespace weft::inline v0::detail {
 
 [[nodiscard]] unsigned processors_allowed() noexcept;
+[[nodiscard]] cpu_set_t processors_of_this_thread() noexcept;
 
-// Binds the calling thread to the n-th processor that it may use, modulo their number, until this
-// object goes.
+// Binds the calling thread to the n-th of `processors`, modulo their number, until this object goes.
 class Pinned {
  public:
-  Pinned(bool wanted, unsigned n) noexcept;
+  Pinned(bool wanted, unsigned n, const cpu_set_t& processors) noexcept;
   ~Pinned();
   Pinned(const Pinned&) = delete;
   Pinned& operator=(const Pinned&) = delete;

@@ -53,7 +53,10 @@ IOContext::Impl::Impl(IOContext& context, IOContextOptions given)
   };
 }
 
-IOContext::Impl::~Impl() { workers.clear(); }
+IOContext::Impl::~Impl() {
+  workers.clear();
+  Worker::discard(next_run);
+}
 
 // --- Scheduling ---------------------------------------------------------------------------------
 
@@ -154,22 +157,28 @@ void IOContext::Impl::run(Frame& main, RootWaiter& root) {
       if (frame) frame->handle().destroy();
     }
   } owned{&main};
+  first.expect_opening();
   RunGuard guard(first.loop);
   detail::DrivingScope driving(first.loop);
-  detail::Pinned pinned(options.pin_threads, 0);
-  stopping_ = scope_released_ = left_ = false;
+  stopping_ = was_stopped_ = scope_released_ = left_ = false;
   winding_down_.store(false, detail::relaxed);
   live_.fetch_and(~kLeaving, detail::relaxed);
+  // What came while the last run() ended. One place will do: they are taken from there.
+  auto requeue = [&](FreshNode& node) { first.queue.push(node); };
+  while (next_run.take(SIZE_MAX, requeue) == TaskQueue::Taken::some) {
+  }
   detail::StopSignals signals(options.stop_on_signals, first.loop.wake_fd_.get());
   signals_ = &signals;
   first.open();
+  cpu_set_t processors = detail::processors_of_this_thread();
   try {
-    open_threads();
+    open_threads(processors);
   } catch (...) {
     first.leave_here();
     first.drive();
     throw;
   }
+  detail::Pinned pinned(options.pin_threads, 0, processors);  // last: threads inherit it
   {
     std::lock_guard lock(scope_mutex_);
     scope_.emplace(&root_failed, this);
@@ -188,7 +197,7 @@ void IOContext::Impl::run(Frame& main, RootWaiter& root) {
   stop_asked_.store(false, detail::relaxed);  // this run() has answered it
 }
 
-void IOContext::Impl::open_threads() {
+void IOContext::Impl::open_threads(const cpu_set_t& processors) {
   sigset_t all, before;
   sigfillset(&all);
   std::vector<std::future<void>> opened;
@@ -200,11 +209,12 @@ void IOContext::Impl::open_threads() {
     for (std::size_t i = 1; i < workers.size(); ++i) {
       std::promise<void> promise;
       opened.push_back(promise.get_future());
-      threads_.emplace_back([this, i, wait_for_all, promise = std::move(promise)]() mutable {
-        Worker& worker = *workers[i];
-        detail::Pinned pinned(options.pin_threads, static_cast<unsigned>(i));
-        worker.run(promise, std::move(wait_for_all));
-      });
+      threads_.emplace_back(
+          [this, i, wait_for_all, processors, promise = std::move(promise)]() mutable {
+            Worker& worker = *workers[i];
+            detail::Pinned pinned(options.pin_threads, static_cast<unsigned>(i), processors);
+            worker.run(promise, std::move(wait_for_all));
+          });
     }
   } catch (...) {
     failed = std::current_exception();
@@ -270,13 +280,14 @@ void IOContext::Impl::decide(RootWaiter& root) noexcept {
 
 void IOContext::Impl::begin_stop(const CancelReason& reason) noexcept {
   stopping_ = true;
+  was_stopped_ = &reason == &reasons::context_stopped;
   Worker& first = *workers.front();
   if (main_strand) CancellationRuntime::cancel(*main_strand, reason);
   scope_->cancel_all(reason);
   first.stop_here();
   for (std::size_t i = 1; i < workers.size(); ++i) workers[i]->ask_to_stop();
-  std::int64_t now = first.loop.now_ns();
-  first.loop.arm_timer(warn_timer_, now + options.shutdown_warn.count());
+  std::int64_t now = first.loop.now_ns(), wait = options.shutdown_warn.count();
+  first.loop.arm_timer(warn_timer_, wait < INT64_MAX - now ? now + wait : INT64_MAX);
 }
 
 void IOContext::Impl::leave() noexcept {

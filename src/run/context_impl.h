@@ -13,6 +13,8 @@
 //       could schedule, start or send anything, and what others schedule waits for the next run().
 //   C3  who makes live_ 0 after main has ended wakes worker 0: winding_down_ and live_ are written by
 //       the one and read by the other, in opposite order, seq_cst.
+#include <sched.h>
+
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -54,15 +56,17 @@ class IOContext::Impl {
 
   void run(detail::Frame& main, detail::RootWaiter& root);
   [[nodiscard]] detail::CaughtError take_errors() noexcept;
+  [[nodiscard]] bool was_stopped() const noexcept { return was_stopped_; }
 
   const IOContextOptions options;
   std::vector<std::unique_ptr<detail::Worker>> workers;
   detail::IdleWorkers idle;
+  TaskQueue next_run;                     // roots that came while a run() ended (C2)
   detail::Strand* main_strand = nullptr;  // worker 0
 
  private:
   void place_elsewhere(detail::FreshNode& node);
-  void open_threads();
+  void open_threads(const cpu_set_t& processors);
   void drive_first(detail::RootWaiter& root);
   // What run() has to decide now: done here, on worker 0, between two turns.
   [[nodiscard]] bool has_to_decide(detail::RootWaiter& root) noexcept;
@@ -96,6 +100,7 @@ class IOContext::Impl {
   const detail::StopSignals* signals_ = nullptr;  // of this run()
   std::vector<std::thread> threads_;
   bool stopping_ = false;
+  bool was_stopped_ = false;  // stop() was answered by this run()
   bool scope_released_ = false;
   bool left_ = false;
   WarnTimer warn_timer_;

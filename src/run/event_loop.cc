@@ -63,12 +63,21 @@ EventLoop::EventLoop(EventLoopOptions options)
 }
 
 EventLoop::~EventLoop() {
-  if (!is_closed()) {
+  if (!is_closed() && !try_close()) {
     Loop::stop();
     detail::DrivingScope driving(*this);
-    prepare();
+    try {
+      prepare();
+    } catch (...) {
+      // Out of descriptors. This one needs none, and is good enough for an end.
+      use(make_platform_io(Driver::poll, wake_fd_.get()));
+    }
     while (!try_close()) step([&] { return has_no_strands(); });
   }
+  // Whoever posted last may still be about to wake us (P2).
+  std::lock_guard lock(port().mutex);
+  port().wake = nullptr;
+  port().wake_context = nullptr;
 }
 
 EventLoop* EventLoop::current_or_null() noexcept {
@@ -111,7 +120,6 @@ EventLoopStatistics EventLoop::statistics() const {
 
 void EventLoop::drive(detail::RootWaiter& root) {
   detail::DrivingScope driving(*this);
-  prepare();
   // L12: not before its last strand is gone, husks that wait for a kick under way included.
   while (!root.done || !try_close()) {
     step([&] { return root.done && has_no_strands(); });
@@ -119,13 +127,33 @@ void EventLoop::drive(detail::RootWaiter& root) {
 }
 
 void EventLoop::prepare() {
+  if (worker_ && !worker_->is_opening()) {
+    detail::throw_usage_error(
+        "this loop is a worker of an IOContext, which drives it: use IOContext::run(), or "
+        "on(loop, task) inside of it");
+  }
   // The kernel is asked, not the thread's id: that of a thread which has ended is given out again.
   // Nothing is under way, so a driver that is another thread's is made anew.
   if (io_ && !io_->is_usable_here()) io_.reset();
-  if (!io_) io_ = make_platform_io(driver_, wake_fd_.get());
+  use(io_ ? std::move(io_) : make_platform_io(driver_, wake_fd_.get()));
+}
+
+void EventLoop::use(std::unique_ptr<PlatformIO> io) noexcept {
+  io_ = std::move(io);
   LoopServices services = this->services();
   services.io = io_.get();
   offer(services);
+}
+
+bool EventLoop::poll_is_due() const noexcept {
+  if (io_->pending() == 0 && !io_->has_completions() && !io_->has_closed_elsewhere()) return false;
+  return entries_run() - polled_at_ >= kEntriesPerPoll || turns_ - polled_at_turn_ >= kTurnsPerPoll;
+}
+
+void EventLoop::poll_now() {
+  polled_at_ = entries_run();
+  polled_at_turn_ = turns_;
+  io_->poll(0);
 }
 
 // --- Sleeping -----------------------------------------------------------------------------------
@@ -137,7 +165,6 @@ std::int64_t EventLoop::timeout_ns() {
 }
 
 void EventLoop::wait() {
-  polled_at_ = entries_run();
   std::int64_t timeout = timeout_ns();
   if (timeout != 0) {
     chaos_.dawdle();
@@ -145,6 +172,8 @@ void EventLoop::wait() {
     chaos_.dawdle();
   }
   ++sleeps_;
+  polled_at_ = entries_run();
+  polled_at_turn_ = turns_;
   flush_foreign_frames();  // their owners may wait for them a long time
   // The clock is asked only where the answer matters: a loop that is woken by I/O does not spin.
   bool timed = inbox_woke_ && spin_max_ns_ > 0;

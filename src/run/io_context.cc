@@ -61,7 +61,7 @@ bool IOContext::finish_run(detail::RootWaiter& root) {
     all.rethrow();
   }
   if (errors) errors.rethrow();
-  return ended.kind == detail::OutcomeKind::cancelled &&
+  return ended.kind == detail::OutcomeKind::cancelled && impl_->was_stopped() &&
          &root.strand->why() == &reasons::context_stopped;
 }
 

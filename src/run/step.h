@@ -23,12 +23,11 @@ void EventLoop::step(Over over) {
   turn();
   if (worker_) worker_->count_ended();
   if (timers_.size() > 0) timers_.fire_due(now_ns(), kTimersPerTurn);
+  // However busy it is, and with whatever: posts that come while it spins are no reason to forget the
+  // kernel.
+  if (poll_is_due()) poll_now();
   if (has_ready()) {
-    if ((io_->pending() > 0 || io_->has_completions()) &&
-        entries_run() - polled_at_ >= kEntriesPerPoll) {
-      polled_at_ = entries_run();
-      io_->poll(0);
-    }
+    if (worker_) worker_->is_busy();
     return;
   }
   if (over()) return;

@@ -32,14 +32,20 @@ Worker::Worker(IOContext& context, unsigned index, const EventLoopOptions& optio
   loop.worker_ = this;
 }
 
-Worker::~Worker() {
-  loop.worker_ = nullptr;  // from here on it is a loop like any other
-  // Never run: their frames were never entered.
-  auto discard = [](FreshNode& node) {
+void Worker::discard(TaskQueue& queue) {
+  // Their frames were never entered.
+  auto discard_one = [](FreshNode& node) {
     CancellationRuntime::discard_fresh(Strand::from_fresh(node));
   };
-  while (queue.take(kFreshPerTurn, discard) == TaskQueue::Taken::some) {
+  while (queue.take(kFreshPerTurn, discard_one) == TaskQueue::Taken::some) {
   }
+}
+
+Worker::~Worker() {
+  // From here on it is a loop like any other, and nobody's.
+  loop.worker_ = nullptr;
+  belong_to(nullptr, {.event_loop = &loop});
+  discard(queue);
 }
 
 // --- Any thread ---------------------------------------------------------------------------------
@@ -63,7 +69,7 @@ void Worker::ask_to_leave() noexcept {
 // --- A run() ------------------------------------------------------------------------------------
 
 void Worker::open() {
-  loop.prepare();
+  opening_ = false;
   leaving_ = false;
   roots_ = counted_ = 0;
   root_.emplace(&IOContext::Impl::root_failed, context_.impl_.get());
@@ -83,14 +89,16 @@ void Worker::closed() noexcept {
 }
 
 void Worker::run(std::promise<void>& opened, std::shared_future<void> all_opened) {
-  RunGuard guard(loop);
-  DrivingScope driving(loop);
+  std::optional<RunGuard> guard;
   try {
-    open();
+    expect_opening();
+    guard.emplace(loop);
   } catch (...) {
     opened.set_exception(std::current_exception());
     return;
   }
+  DrivingScope driving(loop);
+  open();
   opened.set_value();
   all_opened.wait();
   drive();
@@ -145,7 +153,7 @@ void Worker::adopt(FreshNode& node) noexcept {
   Strand& fresh = Strand::from_fresh(node);
   if (!fresh.parent_link.parent()) {
     if (context_.impl_->is_leaving()) [[unlikely]] {
-      queue.push(node);  // for the next run()
+      context_.impl_->next_run.push(node);
       return;
     }
     ++roots_;
@@ -155,8 +163,7 @@ void Worker::adopt(FreshNode& node) noexcept {
 }
 
 bool Worker::take_own() {
-  bool leaving = leaving_ || context_.impl_->is_leaving();
-  if (std::exchange(has_stolen_, false) || queue.looks_empty() || leaving) return false;
+  if (std::exchange(has_stolen_, false) || queue.looks_empty()) return false;
   if (loop.chaos_.one_in(3)) return false;  // somebody else might like them
   // What becomes a strand here can be taken by nobody else any more, and waits for all that are ready
   // before it. So one at a time, where that costs nothing: a task that computes for long shall not
@@ -177,7 +184,6 @@ void Worker::found_work() {
 // Returns: true if it has found something.
 bool Worker::search() {
   IOContext::Impl& pool = *context_.impl_;
-  if (leaving_ || pool.is_leaving()) return false;
   std::size_t count = pool.workers.size();
   if (count == 1) return false;
   if (!searching_) searching_ = pool.idle.begin_search(count);
@@ -208,11 +214,9 @@ bool Worker::search() {
 }
 
 void Worker::idle() {
-  bool leaving = leaving_ || context_.impl_->is_leaving();
-  if (!leaving && !queue.looks_empty()) return;
+  if (!queue.looks_empty()) return;
   // First, because it concerns nobody else: what two busy loops send each other comes like this.
-  if (loop.spin([&] { return !leaving && context_.impl_->any_fresh(); }) &&
-      loop.port().inbox.has_entries()) {
+  if (loop.spin([&] { return context_.impl_->any_fresh(); }) && loop.port().inbox.has_entries()) {
     return;
   }
   if (search()) return;
@@ -228,7 +232,7 @@ bool Worker::sleep() {
     loop.chaos_.dawdle();
     pool.idle.park(*this, std::exchange(searching_, false));
     loop.chaos_.dawdle();
-    if (pool.any_fresh() && !pool.is_leaving()) {
+    if (pool.any_fresh()) {
       if (!pool.idle.unpark(*this)) searching_ = wake_under_way_ = true;
       return false;
     }

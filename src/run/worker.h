@@ -45,9 +45,10 @@ class Worker : public IdleWorker {
 
   // --- Its own thread -----------------------------------------------------------------------------
 
-  void open();             // begins a run()
-  void drive();            // until asked to leave, and all is gone
-  void closed() noexcept;  // ends it
+  void expect_opening() noexcept { opening_ = true; }  // before the RunGuard
+  void open();                                         // begins a run()
+  void drive();                                        // until asked to leave, and all is gone
+  void closed() noexcept;                              // ends it
   // All of that, on a thread of its own. Others may send here when it has opened; it sends to others
   // when all have.
   void run(std::promise<void>& opened, std::shared_future<void> all_opened);
@@ -60,13 +61,24 @@ class Worker : public IdleWorker {
   void idle();
   void stop_here() noexcept;
   void leave_here() noexcept;
-  [[nodiscard]] bool has_left() noexcept { return leaving_ && root_->completed(); }
+  // It is about to be driven by its context.
+  [[nodiscard]] bool is_opening() const noexcept { return opening_; }
+  // It has other things to do: somebody else may search.
+  void is_busy() {
+    if (searching_) found_work();
+  }
+  // Nothing holds it any more; not even a wake-up that is under way (W3).
+  [[nodiscard]] bool has_left() noexcept {
+    return leaving_ && root_->completed() && !wake_under_way_;
+  }
   [[nodiscard]] std::string tree();
   void log_tree() noexcept;
 
   // --- Once, before all that ----------------------------------------------------------------------
 
   void belong_to(const void* group, const LoopServices& services);
+  // Destroys tasks that nobody will run.
+  static void discard(TaskQueue& queue);
   [[nodiscard]] IOContext& context() noexcept { return context_; }
 
   [[nodiscard]] IOContext::WorkerStatistics statistics();
@@ -90,6 +102,7 @@ class Worker : public IdleWorker {
   bool searching_ = false;
   bool wake_under_way_ = false;
   bool leaving_ = false;
+  bool opening_ = false;
   bool has_stolen_ = false;  // and not run it yet
   std::uint32_t random_;
   Request wake_, stop_, leave_, draw_;

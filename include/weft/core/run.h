@@ -85,6 +85,8 @@ class Loop : public Executor {
   };
 
   void open() noexcept;
+  // Before a run(): makes what it needs, or throws.
+  virtual void prepare() {}
 
   // Settles stop() against the loop's opening and closing: whether it takes arrivals, whether its
   // inbox is open, and these two change together.

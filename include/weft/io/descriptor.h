@@ -12,7 +12,8 @@
 // are not bound by that.
 //
 // Threads        operations: the loop it belongs to (UsageError elsewhere). Moving and destroying:
-//                any thread, while no operation is under way; its loop then closes it.
+//                any thread, while no operation is under way; its loop then closes it, in its next
+//                turn: one that does not run, in its next run() or with its end.
 // Cancellation   every operation is a cancel point on every call. A cancelled one took nothing; one
 //                that took something (bytes, a connection) all the same delivers it (L5). A
 //                connect() that was cancelled leaves the socket good for nothing but close().

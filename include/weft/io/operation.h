@@ -68,6 +68,7 @@ struct IoOperation {
 
   IoCode code;
   bool cancel_asked = false;
+  bool paused = false;      // an accept() that has not begun: its descriptor ran into a limit
   std::int32_t result = 0;  // when it is over: what the system call returns, or -errno
   std::int32_t flags = 0;
   IoEntry* entry = nullptr;  // null: open
@@ -95,7 +96,8 @@ struct IoEntry {
   Atomic<PlatformIO*> io{nullptr};  // null: that loop has ended. relaxed: who looks from elsewhere
                                     // looks again under a lock
   bool is_socket = false;
-  bool is_stream = false;      // may be read and written in pieces; known in chaos mode only
+  bool is_stream = false;      // may be read and written in pieces
+  bool is_plain = false;       // a stream of bytes and nothing else: a short read has emptied it
   bool is_file = false;        // always ready, and blocks
   bool borrowed = false;       // readable(fd): somebody else's descriptor
   bool closing = false;        // close() came; the last operation that ends closes `owned`

@@ -60,10 +60,10 @@ class PlatformIO {
   // driver (O1). Throws UsageError if another of its kind waits on that descriptor (O2), and then
   // nothing was begun.
   [[nodiscard]] bool start(detail::IoOperation& operation);
-  // An accept() that pauses counts as under way, and is not with the driver. resume_paused(): it
-  // goes on now, as start(); forget_paused(): it does not.
+  // As start(), but it does not begin before resume_paused(), which returns as start() does. An
+  // operation that ended meanwhile, by close(), is left alone: false.
+  void start_paused(detail::IoOperation& operation);
   [[nodiscard]] bool resume_paused(detail::IoOperation& operation) noexcept;
-  void forget_paused(detail::IoOperation& operation) noexcept;
   // Requires: it is with the driver.
   [[nodiscard]] bool cancel(detail::IoOperation& operation) noexcept;
 
@@ -80,6 +80,10 @@ class PlatformIO {
   [[nodiscard]] std::size_t entries() const noexcept { return entries_; }
   // Whether poll(0) would find something to do, as far as can be told without the kernel.
   [[nodiscard]] virtual bool has_completions() const noexcept { return false; }
+  // Descriptors that died elsewhere wait for poll() to close them. A glance.
+  [[nodiscard]] bool has_closed_elsewhere() const noexcept {
+    return closed_elsewhere_.load(detail::relaxed) != nullptr;
+  }
 
  protected:
   // Returns: a new entry, of the driver's own type.
@@ -103,6 +107,7 @@ class PlatformIO {
   void orphan_entries() noexcept;
 
  private:
+  [[nodiscard]] bool take_slot(detail::IoOperation& operation);
   void forget(detail::IoOperation& operation) noexcept;
   void split(detail::IoOperation& operation) noexcept;
   [[nodiscard]] static bool take_accepted(detail::IoOperation& operation) noexcept;

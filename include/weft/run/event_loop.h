@@ -91,14 +91,18 @@ class EventLoop : public Loop {
   friend class IOContext;
   friend class detail::Worker;
 
-  static constexpr std::uint64_t kEntriesPerPoll = 64;  // when busy, the kernel is asked so often
+  static constexpr std::uint64_t kEntriesPerPoll = 64;  // when busy, the kernel is asked so often,
+  static constexpr std::uint64_t kTurnsPerPoll = 64;    // and so often
   static constexpr std::size_t kTimersPerTurn = 1024;
   static constexpr int kFreshInARow = 16;  // fresh tasks between two looks at anything else
 
-  // Requires: driven by this thread. Makes the driver, on the thread that it is bound to.
-  void prepare();
+  // Makes the driver, on the thread that it is bound to.
+  void prepare() override;
+  void use(std::unique_ptr<PlatformIO> io) noexcept;
   template <class Over>
   void step(Over over);
+  [[nodiscard]] bool poll_is_due() const noexcept;
+  void poll_now();
   void wait();
   // Spins, where that has paid off lately, until something comes, or `look` says so. Returns: true if
   // there is something to do.
@@ -116,7 +120,8 @@ class EventLoop : public Loop {
   detail::TimerWheel timers_;
   detail::Worker* worker_ = nullptr;
   std::unique_ptr<PlatformIO> io_;
-  std::uint64_t polled_at_ = 0;  // entries_run() then
+  std::uint64_t polled_at_ = 0;       // entries_run() then
+  std::uint64_t polled_at_turn_ = 0;  // turns_ then
   std::uint64_t turns_ = 0, sleeps_ = 0, spins_ = 0;
   detail::Atomic<std::uint64_t> wakeups_{0};
 };
