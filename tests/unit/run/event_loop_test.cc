@@ -166,7 +166,7 @@ TEST_P(LoopOn, ATimerOnOneLoopIsCancelledFromAnother) {
 // Two loops that answer each other at once learn to spin, and stop to wake each other.
 TEST(EventLoopSpin, TwoBusyLoopsExchangeMessagesWithoutTheKernel) {
   if (std::thread::hardware_concurrency() < 2) return;  // it never spins there
-  IOContext ctx{{.workers = 2, .spin = 5ms}};
+  IOContext ctx{{.workers = 2, .spin = 50ms}};
   std::uint64_t woken = 0;
   auto main = [&]() -> Task<void> {
     auto hops = [&](int count) -> Task<void> {
