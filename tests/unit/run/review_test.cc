@@ -93,22 +93,22 @@ TEST(RuntimeReview, TheStopOfAnotherContextIsNotOurs) {
 TEST(RuntimeReview, AGuestOfAContextThatNeverRanFindsNoContext) {
   EventLoop home;
   auto ctx = std::make_unique<IOContext>(IOContextOptions{.workers = 1});
-  std::thread end;
+  std::atomic<bool> sent = false;
+  std::thread end([&] {
+    while (!sent) std::this_thread::yield();
+    ctx.reset();
+  });
   auto guest = []() -> Task<void> {
     EXPECT_EQ(IOContext::current_or_null(), nullptr);
     co_return;
   };
-  auto visit = [&]() -> Task<void> {
-    end = std::thread([&] {
-      std::this_thread::sleep_for(2ms);
-      ctx.reset();
-    });
-    auto going = on(ctx->loop(0), guest());
-    co_await std::move(going);
+  auto mark = [&]() -> Task<void> {
+    sent = true;
+    co_return;
   };
   try {
-    run(home, visit());
-  } catch (const TaskCancelled&) {  // the loop's end cancels its guests
+    run(home, all_of(on(ctx->loop(0), guest()), mark()));  // begun in this order
+  } catch (const TaskCancelled&) {                         // the loop's end cancels its guests
   }
   end.join();
 }
