@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "weft/base/assert.h"
+#include "weft/base/steady_clock.h"
 #include "weft/core/caught_error.h"
 
 namespace weft::inline v0::detail {
@@ -41,10 +42,7 @@ ForeignExecutor::~ForeignExecutor() {
   t_innermost = outer_;
 }
 
-std::int64_t ForeignExecutor::now_ns() const {
-  auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
-}
+std::int64_t ForeignExecutor::now_ns() const { return steady_ns(); }
 
 // Has posters wake the loop while it runs, and not a moment longer: a poster that is late must find
 // nothing to call, because what it would call is about to be destroyed (P2). The same for calls that

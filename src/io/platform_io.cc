@@ -13,8 +13,7 @@
 
 #include "system_call.h"
 #include "weft/base/assert.h"
-#include "weft/core/errors.h"
-#include "weft/core/thread_state.h"
+#include "weft/base/eventfd.h"
 
 namespace weft::inline v0 {
 
@@ -204,11 +203,7 @@ void PlatformIO::orphan_entries() noexcept {
   }
 }
 
-void PlatformIO::wake() const noexcept {
-  std::uint64_t one = 1;
-  // It cannot fail but for a full counter, and then the loop is awake for a long time.
-  static_cast<void>(::write(wake_fd_, &one, sizeof one));
-}
+void PlatformIO::wake() const noexcept { detail::ring_eventfd(wake_fd_); }
 
 // --- Operations ---------------------------------------------------------------------------------
 
@@ -282,7 +277,11 @@ void PlatformIO::start_paused(IoOperation& operation) { operation.paused = take_
 
 bool PlatformIO::resume_paused(IoOperation& operation) noexcept {
   if (!std::exchange(operation.paused, false)) return false;
-  if (!begin(operation)) return false;
+  try {
+    if (!begin(operation)) return false;
+  } catch (const UsageError&) {
+    operation.result = -EBUSY;  // nobody is left to throw it at: the wait has begun
+  }
   note_pressure(operation);
   forget(operation);
   return true;

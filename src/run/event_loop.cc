@@ -2,7 +2,6 @@
 #include "weft/run/event_loop.h"
 
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,6 +11,8 @@
 
 #include "step.h"
 #include "weft/base/assert.h"
+#include "weft/base/eventfd.h"
+#include "weft/base/steady_clock.h"
 #include "weft/core/frame_pool.h"
 #include "weft/io/platform_io.h"
 
@@ -20,11 +21,6 @@ namespace weft::inline v0 {
 namespace {
 
 constexpr std::int64_t kSpinMinNs = 1'000;  // less is not worth the looking
-
-std::int64_t clock_ns() noexcept {
-  auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
-}
 
 UniqueFd make_wake_fd() {
   UniqueFd fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -49,7 +45,7 @@ EventLoop::EventLoop(EventLoopOptions options)
     : driver_(choose_driver(options.driver)),
       spin_max_ns_(std::thread::hardware_concurrency() > 1 ? options.spin.count() : 0),
       wake_fd_(make_wake_fd()),
-      timers_(clock_ns()) {
+      timers_(detail::steady_ns()) {
   ignore_broken_pipes();
   if (chaos_.on()) shuffle(chaos_.seed());
   offer({.event_loop = this});
@@ -93,13 +89,9 @@ void EventLoop::stop() noexcept {
   }
 }
 
-void EventLoop::wake() const noexcept {
-  std::uint64_t one = 1;
-  // It cannot fail but for a full counter, and then the loop is awake for a long time.
-  static_cast<void>(::write(wake_fd_.get(), &one, sizeof one));
-}
+void EventLoop::wake() const noexcept { detail::ring_eventfd(wake_fd_.get()); }
 
-std::int64_t EventLoop::now_ns() const { return clock_ns(); }
+std::int64_t EventLoop::now_ns() const { return detail::steady_ns(); }
 void EventLoop::arm_timer(detail::TimerNode& timer, std::int64_t deadline_ns) {
   timers_.arm(timer, deadline_ns);
   interleave(true);
@@ -161,7 +153,7 @@ void EventLoop::poll_now() {
 std::int64_t EventLoop::timeout_ns() {
   std::optional<std::int64_t> deadline = timers_.next_deadline();
   if (!deadline) return PlatformIO::kForever;
-  return std::max<std::int64_t>(*deadline - clock_ns(), 0);
+  return std::max<std::int64_t>(*deadline - detail::steady_ns(), 0);
 }
 
 void EventLoop::wait() {
@@ -177,7 +169,7 @@ void EventLoop::wait() {
   flush_foreign_frames();  // their owners may wait for them a long time
   // The clock is asked only where the answer matters: a loop that is woken by I/O does not spin.
   bool timed = inbox_woke_ && spin_max_ns_ > 0;
-  std::int64_t since = timed ? clock_ns() : 0;
+  std::int64_t since = timed ? detail::steady_ns() : 0;
   io_->poll(timeout);
   slept(timed, since);
   chaos_.dawdle();
@@ -188,7 +180,7 @@ void EventLoop::wait() {
 void EventLoop::slept(bool timed, std::int64_t since) noexcept {
   inbox_woke_ = port().inbox.has_entries();
   if (inbox_woke_ && timed) {
-    std::int64_t took = clock_ns() - since;
+    std::int64_t took = detail::steady_ns() - since;
     if (took < spin_max_ns_) {
       spin_ns_ = std::clamp(2 * took, kSpinMinNs, spin_max_ns_);
       return;

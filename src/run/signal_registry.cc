@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "weft/base/assert.h"
+#include "weft/base/eventfd.h"
 #include "weft/base/unique_fd.h"
 
 namespace weft::inline v0::detail {
@@ -65,9 +66,7 @@ constinit Installed installed[kSignals + 1] = {};
 
 void tell(SignalEntry& entry, SignalBits bit) noexcept {
   entry.came.fetch_or(bit, release);  // [pairs with the acquire of who looks]
-  std::uint64_t one = 1;
-  // It cannot fail but for a full counter, and then there is enough to read.
-  static_cast<void>(::write(entry.fd, &one, sizeof one));
+  ring_eventfd(entry.fd);
 }
 
 bool tell_sets(SignalBits bit) noexcept {

@@ -53,7 +53,8 @@ class Worker : public IdleWorker {
   // when all have.
   void run(std::promise<void>& opened, std::shared_future<void> all_opened);
 
-  // A few fresh tasks of its own queue become strands.
+  // Fresh tasks of its own queue become strands: one, or a few where others are ready before them.
+  // Returns: whether there were any.
   bool take_own();
   // Those that have ended since are told to the context.
   void count_ended() noexcept;

@@ -6,21 +6,18 @@
 #include <future>
 #include <optional>
 
+#include "weft/base/steady_clock.h"
 #include "weft/core/primitives.h"
 
 namespace weft::inline v0::testing {
 
 namespace {
 using Clock = std::chrono::steady_clock;
-std::int64_t clock_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch())
-      .count();
-}
 }  // namespace
 
-ThreadLoop::ThreadLoop() : timers_(clock_ns()) {}
+ThreadLoop::ThreadLoop() : timers_(detail::steady_ns()) {}
 
-std::int64_t ThreadLoop::now_ns() const { return clock_ns(); }
+std::int64_t ThreadLoop::now_ns() const { return detail::steady_ns(); }
 void ThreadLoop::arm_timer(detail::TimerNode& timer, std::int64_t deadline_ns) {
   timers_.arm(timer, deadline_ns);
   interleave(true);
@@ -32,7 +29,7 @@ template <class Over>
 void ThreadLoop::step(Over over) {
   interleave(timers_.size() > 0);
   bool more = turn();
-  if (timers_.size() > 0) timers_.fire_due(clock_ns(), kTurnBudget);
+  if (timers_.size() > 0) timers_.fire_due(detail::steady_ns(), kTurnBudget);
   if (!more && !has_ready() && !over()) sleep();
 }
 

@@ -3,6 +3,7 @@
 #include <sys/inotify.h>
 
 #include <csignal>
+#include <filesystem>
 #include <thread>
 
 #include "driver_fixture.h"
@@ -451,7 +452,8 @@ TEST_P(Streams, NonBlockingModeSetByAnotherIsNoError) {
 // One that the kernel knows only to wait for, not to try.
 TEST_P(Streams, AnInotifyDescriptorWaitsInEitherMode) {
   on_loop([]() -> Task<void> {
-    std::string directory = "/tmp/weft-inotify-XXXXXX";
+    std::string directory =
+        (std::filesystem::temp_directory_path() / "weft-inotify-XXXXXX").string();
     EXPECT_NE(::mkdtemp(directory.data()), nullptr);
     Descriptor changes(UniqueFd(checked(::inotify_init1(IN_CLOEXEC), "inotify_init1")));
     checked(::inotify_add_watch(changes.number(), directory.c_str(), IN_CREATE), "inotify");

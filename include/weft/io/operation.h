@@ -53,9 +53,6 @@ enum class IoCode : std::uint8_t {
 };
 
 [[nodiscard]] constexpr bool reads(IoCode code) noexcept { return code <= IoCode::recvmsg; }
-[[nodiscard]] constexpr bool writes(IoCode code) noexcept {
-  return code >= IoCode::writable && code <= IoCode::sendmsg;
-}
 [[nodiscard]] constexpr bool blocks(IoCode code) noexcept { return code >= IoCode::open; }
 
 struct IoEntry;

@@ -7,7 +7,7 @@
 //
 // For many threads, or for a service, take an IOContext, whose workers are EventLoops.
 //
-// A turn is: what other threads sent, what is ready, fresh tasks (a worker's), due timers, one look
+// A turn is: fresh tasks (a worker's), what other threads sent, what is ready, due timers, one look
 // at the kernel. Each stage has a budget, so that none starves another. With nothing to do it sleeps
 // in the kernel; another thread that sends something wakes it then, once, and not while it is busy.
 // Before it sleeps it may spin for a while: only where that has paid off lately, because what it
