@@ -168,18 +168,20 @@ void unmap_slab(Slab* slab) noexcept {
 
 // Throws std::bad_alloc.
 void map_fresh(Pool& pool) {
-  constexpr std::size_t kWanted = kSlabsPerMapping * kSlabBytes;
-  constexpr std::size_t kMapped =
-      kWanted + kSlabBytes;  // one more, to cut an aligned run out of it
+  const bool huge = pool.slab_count >= kHugePagesFromSlabs;
+  const std::size_t wanted = huge ? kHugeMappingBytes : kSlabsPerMapping * kSlabBytes;
+  const std::size_t aligned = huge ? kHugePageBytes : kSlabBytes;
+  // So much more, to cut an aligned run out of it.
   void* mapped =
-      ::mmap(nullptr, kMapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      ::mmap(nullptr, wanted + aligned, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) throw std::bad_alloc();
   auto* begin = static_cast<std::byte*>(mapped);
-  const std::size_t before = -reinterpret_cast<std::uintptr_t>(begin) & (kSlabBytes - 1);
+  const std::size_t before = -reinterpret_cast<std::uintptr_t>(begin) & (aligned - 1);
   unmap(begin, before);
   pool.fresh = begin + before;
-  pool.fresh_end = pool.fresh + kWanted;
-  unmap(pool.fresh_end, kSlabBytes - before);
+  pool.fresh_end = pool.fresh + wanted;
+  unmap(pool.fresh_end, aligned - before);
+  if (huge) ::madvise(pool.fresh, wanted, MADV_HUGEPAGE);  // a wish: a kernel may not know it
 }
 
 // --- Lists of slabs -----------------------------------------------------------------------------
@@ -306,6 +308,14 @@ bool carve(Slab& slab) noexcept {
   return true;
 }
 
+// The blocks of an empty slab lie in its free list in the order in which they came back, which may
+// be any. Carved anew they are in address order: the next million tasks are read as fast as the first.
+void restore_order(Slab& slab) noexcept {
+  if (&slab == &no_slab || slab.blocks_out() != 0) return;
+  slab.free = nullptr;
+  slab.carved_end = sizeof(Slab);
+}
+
 void take_back(Pool& pool, FrameBlock* chain) noexcept {
   pool.returned_since_trim |= chain != nullptr;
   while (chain != nullptr) {
@@ -329,7 +339,6 @@ Slab& add_slab(Pool& pool, std::size_t size_class) {
   if (slab != nullptr) {
     pool.idle = slab->next;
     --pool.idle_count;
-    slab->free = nullptr;  // its blocks are forgotten and carved anew
   } else {
     if (pool.fresh == pool.fresh_end) map_fresh(pool);
     slab = ::new (pool.fresh) Slab;
@@ -338,7 +347,7 @@ Slab& add_slab(Pool& pool, std::size_t size_class) {
     slabs_everywhere.fetch_add(1, relaxed);
     ++pool.slab_count;
   }
-  slab->carved_end = sizeof(Slab);
+  restore_order(*slab);
   slab->size_class = static_cast<std::uint16_t>(size_class);
   list_behind_first(pool, *slab);
   return *slab;
@@ -508,6 +517,7 @@ void* allocate_from(Pool& pool, std::size_t size_class) {
       return pop(*slab);
     }
     move_to_exhausted(pool, *slab);
+    restore_order(*pool.classes[size_class]);
   }
 }
 

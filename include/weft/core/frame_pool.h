@@ -78,6 +78,11 @@ inline constexpr std::size_t kPooledFrameBytesMax = 16 * 1024;
 
 // Address space is asked for by the sixteen slabs; pages cost memory only when carved.
 inline constexpr std::size_t kSlabsPerMapping = 16;
+// A thread with this many slabs (4 MiB) asks for huge pages from there on: a million sleeping tasks
+// lie on so many small ones that each touch also misses the TLB.
+inline constexpr std::size_t kHugePagesFromSlabs = 64;
+inline constexpr std::size_t kHugePageBytes = 2 << 20;
+inline constexpr std::size_t kHugeMappingBytes = 2 * kHugePageBytes;
 // Fresh memory enters a free list a page at a time, so that untouched pages stay untouched.
 inline constexpr std::size_t kCarveBytes = 4096;
 // 2 MiB per thread survive a trim: what an idling loop uses again in its next turn.

@@ -11,11 +11,14 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <latch>
 #include <new>
 #include <random>
 #include <set>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "support/frame_block.h"
@@ -96,6 +99,58 @@ TEST(FramePool, EmptySlabsOfOneSizeServeAnother) {
       peak = std::max(peak, frame_stats().slab_bytes);
     }
     EXPECT_LT(peak, 3ull * kFrames * 240);
+  });
+}
+
+// Frames that come back in any order are handed out again by address, but for the slab in use.
+TEST(FramePool, EmptySlabsHandOutInAddressOrderAgain) {
+  on_new_thread([] {
+    constexpr std::size_t kFrames = 20'000;
+    std::vector<void*> frames(kFrames);
+    const auto rises = [&] {
+      std::size_t count = 0;
+      for (std::size_t i = 1; i < kFrames; ++i) count += frames[i - 1] < frames[i];
+      return count;
+    };
+    for (int round = 0; round < 3; ++round) {
+      for (void*& frame : frames) frame = allocate_frame(144);
+      EXPECT_GT(rises(), kFrames * 95 / 100) << "round " << round;
+      std::shuffle(frames.begin(), frames.end(), std::mt19937(round));
+      for (void* frame : frames) release_frame(frame, 144);
+    }
+  });
+}
+
+// The ranges of this process's memory for which huge pages were asked for.
+std::vector<std::pair<std::uintptr_t, std::uintptr_t>> ranges_with_huge_pages() {
+  std::vector<std::pair<std::uintptr_t, std::uintptr_t>> ranges;
+  std::ifstream maps("/proc/self/smaps");
+  std::uintptr_t begin = 0;
+  std::uintptr_t end = 0;
+  for (std::string line; std::getline(maps, line);) {
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &begin, &end) == 2) continue;
+    if (line.starts_with("VmFlags:") && line.contains(" hg")) ranges.emplace_back(begin, end);
+  }
+  return ranges;
+}
+
+// All but its first 4 MiB; and its memory is counted and goes back as before.
+TEST(FramePool, ALargePoolAsksForHugePages) {
+  on_new_thread([] {
+    constexpr std::size_t kFrames = 8 * kHugeMappingBytes / 144;
+    std::vector<void*> frames(kFrames);
+    for (void*& frame : frames) frame = allocate_frame(144);
+    EXPECT_LT(static_cast<double>(frame_stats().slab_bytes) / kFrames, 145.0);
+    const auto ranges = ranges_with_huge_pages();
+    const auto is_huge = [&](void* frame) {
+      const auto address = reinterpret_cast<std::uintptr_t>(frame);
+      return std::ranges::any_of(
+          ranges, [&](const auto& range) { return range.first <= address && address < range.second; });
+    };
+    EXPECT_GT(std::ranges::count_if(frames, is_huge), kFrames * 3 / 4);
+    for (void* frame : frames) release_frame(frame, 144);
+    trim_frames();
+    EXPECT_LE(frame_stats().slab_bytes, kIdleSlabsKept * kSlabBytes);
   });
 }
 
