@@ -184,29 +184,33 @@ void warm_up(TimerNode* first) noexcept {
 }  // namespace
 
 // Requires: time_ has just become the start of this slot, so that all its nodes belong further
-// down.
+// down; and now_ is empty.
 void TimerWheel::move_down(Place place) noexcept {
   const auto [level, slot] = place;
-  TimerNode* first = first_[level][slot];
+  TimerNode* const first = first_[level][slot];
   first_[level][slot] = nullptr;
   mark_empty(place);
-  if (level == 0) warm_up(first);  // they are about to fire, and few enough to stay
-
-  TimerNode* const end = first;
+  if (level == 0) {  // such a slot is one tick: its list goes over as it is
+    warm_up(first);  // they are about to fire, and few enough to stay
+    now_ = first;
+    now_ordered_ = ordered_[0].has(slot);
+    return;
+  }
   TimerNode* node = first;
   do {  // I3: in list order
     TimerNode* next = node->next;
     append(*node);
     node = next;
-  } while (node != end);
+  } while (node != first);
 }
 
+namespace {
+
 // A stable natural merge sort, in place: bins[i] holds what 2^i runs became, older runs in higher
-// bins. Takes and returns a circular list.
-TimerNode* TimerWheel::sorted(TimerNode* first) noexcept {
+// bins. Takes and returns a list ended by nullptr.
+TimerNode* merge_sorted(TimerNode* rest) noexcept {
   std::array<TimerNode*, 64> bins{};
-  first->prev->next = nullptr;
-  for (TimerNode* rest = first; rest != nullptr;) {
+  while (rest != nullptr) {
     TimerNode* run = rest;
     TimerNode* last = rest;
     while (last->next != nullptr && last->next->deadline_ns >= last->deadline_ns) last = last->next;
@@ -221,12 +225,53 @@ TimerNode* TimerWheel::sorted(TimerNode* first) noexcept {
   }
   TimerNode* all = nullptr;
   for (TimerNode* bin : bins) all = merge(bin, all);
-
-  TimerNode* last = all;
-  for (; last->next != nullptr; last = last->next) last->next->prev = last;
-  last->next = all;
-  all->prev = last;
   return all;
+}
+
+constexpr int kShareBits = 6;
+
+// Whether there are enough nodes for shares of several.
+bool is_long(const TimerNode* node) noexcept {
+  int count = 0;
+  for (; node != nullptr && count < 2 << kShareBits; node = node->next) ++count;
+  return node != nullptr;
+}
+
+}  // namespace
+
+// Takes and returns a circular list of one tick; stable. A long list is dealt out by the leading
+// digit within the tick and each share sorted by itself: merging the whole takes twice as long.
+TimerNode* TimerWheel::sorted(TimerNode* first) noexcept {
+  TimerNode head;
+  TimerNode* last = &head;
+  const auto link_sorted = [&last](TimerNode* nodes) {
+    last->next = merge_sorted(nodes);
+    for (; last->next != nullptr; last = last->next) last->next->prev = last;
+  };
+
+  first->prev->next = nullptr;
+  if (!is_long(first)) {
+    link_sorted(first);
+  } else {
+    struct Share {
+      TimerNode* first = nullptr;
+      TimerNode** end = &first;
+    };
+    std::array<Share, 1 << kShareBits> shares;
+    for (TimerNode* node = first; node != nullptr; node = node->next) {
+      const std::uint64_t digits = to_wheel(node->deadline_ns) >> (kTickBits - kShareBits);
+      Share& share = shares[digits % shares.size()];
+      *share.end = node;
+      share.end = &node->next;
+    }
+    for (Share& share : shares) {
+      *share.end = nullptr;
+      link_sorted(share.first);
+    }
+  }
+  last->next = head.next;
+  head.next->prev = last;
+  return head.next;
 }
 
 TimerNode& TimerWheel::first_of_now() noexcept {

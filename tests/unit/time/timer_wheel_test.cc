@@ -173,6 +173,28 @@ TEST(TimerWheel, OneTicksTimersFireInOrderHoweverTheyAreArmed) {
   EXPECT_TRUE(std::is_sorted(fired.begin(), fired.end()));
 }
 
+// Armed ahead, so that the tick's list comes from a slot, and long enough to be dealt out by digits;
+// most deadlines have several timers.
+TEST(TimerWheel, ManyTimersOfOneTickFireByDeadlineThenByArming) {
+  for (const std::int64_t start : {std::int64_t{0}, std::int64_t{-1} << 40}) {
+    TimerWheel wheel(start);
+    std::vector<std::unique_ptr<Timer>> timers;
+    std::vector<int> log;
+    std::vector<std::pair<std::int64_t, int>> expected;
+    std::mt19937 random(11);
+    for (int i = 0; i < 3000; ++i) {
+      timers.push_back(std::make_unique<Timer>(i, log));
+      const std::int64_t deadline = start + (1 << 20) + random() % 650 * 100;
+      wheel.arm(*timers.back(), deadline);
+      expected.emplace_back(deadline, i);
+    }
+    std::sort(expected.begin(), expected.end());
+    while (wheel.fire_due(start + (1 << 21), 100) != 0) continue;
+    ASSERT_EQ(log.size(), expected.size());
+    for (std::size_t i = 0; i < log.size(); ++i) ASSERT_EQ(log[i], expected[i].second) << i;
+  }
+}
+
 TEST(TimerWheel, DisarmLeavesNothingBehind) {
   std::vector<int> log;
   TimerWheel wheel(0);
