@@ -144,8 +144,9 @@ TEST(FramePool, ALargePoolAsksForHugePages) {
     const auto ranges = ranges_with_huge_pages();
     const auto is_huge = [&](void* frame) {
       const auto address = reinterpret_cast<std::uintptr_t>(frame);
-      return std::ranges::any_of(
-          ranges, [&](const auto& range) { return range.first <= address && address < range.second; });
+      return std::ranges::any_of(ranges, [&](const auto& range) {
+        return range.first <= address && address < range.second;
+      });
     };
     EXPECT_GT(std::ranges::count_if(frames, is_huge), kFrames * 3 / 4);
     for (void* frame : frames) release_frame(frame, 144);
