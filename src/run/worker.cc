@@ -6,9 +6,11 @@
 #include <utility>
 
 #include "context_impl.h"
+#include "pause.h"
 #include "step.h"
 #include "weft/base/assert.h"
 #include "weft/base/log.h"
+#include "weft/base/steady_clock.h"
 #include "weft/core/tree.h"
 
 namespace weft::inline v0::detail {
@@ -181,13 +183,25 @@ void Worker::found_work() {
   if (pool.idle.end_search() && pool.any_fresh()) pool.notify();
 }
 
-// Returns: true if it has found something.
-bool Worker::search() {
+// Whether its worker takes from it in quick succession: then the tasks are so short that taking some
+// of them away would hold it up for longer than they do.
+bool Worker::serves_itself(const TaskQueue& queue) noexcept {
+  const void* oldest = queue.oldest();
+  const std::int64_t until = steady_ns() + kWorthStealingNs;
+  do {
+    pause_processor();
+    if (queue.oldest() != oldest) return true;
+  } while (steady_ns() < until);
+  return false;
+}
+
+Worker::Search Worker::search() {
   IOContext::Impl& pool = *context_.impl_;
   std::size_t count = pool.workers.size();
-  if (count == 1) return false;
+  if (count == 1) return Search::nothing;
   if (!searching_) searching_ = pool.idle.begin_search(count);
-  if (!searching_) return false;
+  if (!searching_) return Search::nothing;
+  Search result = Search::nothing;
   random_ ^= random_ << 13;
   random_ ^= random_ >> 17;
   random_ ^= random_ << 5;
@@ -195,6 +209,10 @@ bool Worker::search() {
     Worker& victim = *pool.workers[(random_ + i) % count];
     if (&victim == this || victim.queue.looks_empty()) continue;
     loop.chaos_.dawdle();
+    if (serves_itself(victim.queue)) {
+      result = Search::not_worth_it;
+      continue;
+    }
     // One to run now, so that nobody steals it again; the rest to the queue here, where the next idle
     // worker finds them.
     std::size_t most = loop.chaos_.portion(kStolenAtOnce);
@@ -208,9 +226,9 @@ bool Worker::search() {
     });
     if (taken != TaskQueue::Taken::some) continue;
     found_work();
-    return true;
+    return Search::found;
   }
-  return false;
+  return result;
 }
 
 void Worker::idle() {
@@ -219,7 +237,7 @@ void Worker::idle() {
   if (loop.spin([&] { return context_.impl_->any_fresh(); }) && loop.port().inbox.has_entries()) {
     return;
   }
-  if (search()) return;
+  if (search() != Search::nothing) return;
   if (!sleep()) std::this_thread::yield();  // a queue is not empty, and yet nothing can be taken
 }
 

@@ -92,9 +92,14 @@ class Worker : public IdleWorker {
 
   static constexpr std::size_t kFreshPerTurn = 64;
   static constexpr std::size_t kStolenAtOnce = 32;
+  // A task that crosses to another core costs about this, there and back: one that its worker takes
+  // sooner is not worth stealing.
+  static constexpr std::int64_t kWorthStealingNs = 100;
+  enum class Search { found, nothing, not_worth_it };
 
   void adopt(FreshNode& node) noexcept;
-  bool search();
+  Search search();
+  [[nodiscard]] static bool serves_itself(const TaskQueue& queue) noexcept;
   void found_work();
   [[nodiscard]] bool sleep();
 

@@ -73,6 +73,9 @@ class TaskQueue {
     return tail_.load(detail::seq_cst) == &stub_ && head_.load(detail::relaxed) == &stub_;
   }
 
+  // The oldest node, as a name that changes when something is taken. Not to be followed.
+  [[nodiscard]] const void* oldest() const noexcept { return head_.load(detail::relaxed); }
+
   // Returns: how many there are, up to `most`. O(most); for statistics.
   [[nodiscard]] std::size_t count_to(std::size_t most) noexcept {
     if (!begin_taking()) return 0;
