@@ -31,17 +31,14 @@
 //                canceller's stack; at once, if the scope is cancelled already. So the callbacks of
 //                the tokens run there, too, and must not block the loop.
 // Allocation     the state that std::stop_source shares with its tokens.
-#include <expected>
-#include <memory>
 #include <optional>
 #include <stop_token>
-#include <type_traits>
 #include <utility>
 
 #include "weft/base/assert.h"
-#include "weft/core/branch.h"
 #include "weft/core/cancel_node.h"
 #include "weft/core/executor.h"
+#include "weft/core/interruptible.h"
 #include "weft/core/invoked.h"
 
 namespace weft::inline v0 {
@@ -61,63 +58,35 @@ namespace detail {
 //   S1  the callback exists from the start until x is over; when it is gone, sent_ says whether it
 //       posted, and that post is waited for before the waiter is woken: it is a member of ours.
 template <class A>
-class StopTokenAwaiter final : private BranchOwner, private Runnable {
-  using Inner = typename Branch<A>::Result;
+class StopTokenAwaiter final : public Interruptible<A, StopRequested>, private Runnable {
+  using Base = Interruptible<A, StopRequested>;
 
  public:
-  using native_awaiter = void;
-  using Result = std::expected<
-      std::conditional_t<std::is_reference_v<Inner>, std::add_pointer_t<Inner>, Inner>,
-      StopRequested>;
-
   StopTokenAwaiter(std::stop_token token, A&& awaitable)
-      : Runnable(&arrived), branch_(std::forward<A>(awaitable)), token_(std::move(token)) {}
+      : Base(std::forward<A>(awaitable)), Runnable(&arrived), token_(std::move(token)) {}
 
-  static constexpr bool await_ready() noexcept { return false; }
-  std::conditional_t<kBranchSkippable<A>, std::true_type, std::false_type>
-  await_early_cancel() noexcept {
-    cancelled_ = true;
-    return {};
-  }
   bool await_suspend(Continuation waiter) {
-    waiter_ = waiter;
+    this->waiter_ = waiter;
     home_ = Executor::current("with_stop_token()").home();
     bool over = false;
-    if (!cancelled_ && token_.stop_requested()) {
-      stopped_ = true;
-      AmbientCancelReason reason(reasons::stop_requested);
-      over = branch_.start(*this, true);
+    if (!this->cancelled_ && token_.stop_requested()) {
+      over = this->start_interrupted(reasons::stop_requested);
     } else {
-      if (!cancelled_) callback_.emplace(token_, Post(*this));
-      over = branch_.start(*this, cancelled_);
+      if (!this->cancelled_) callback_.emplace(token_, Post(*this));
+      over = this->start();
     }
     if (!over || !settled()) return true;
-    return gives_up();
+    return this->gives_up();
   }
   bool await_cancel(Continuation) noexcept {
-    if (gave_up_) return true;
-    cancelled_ = true;
-    if (!branch_.cancel()) return false;  // over() comes, or the post that is waited for
-    if (!settled()) return false;
-    if (!await_must_resume()) return true;
-    waiter_.wake();
-    return false;
-  }
-  [[nodiscard]] bool await_must_resume() const noexcept { return branch_.has_result(); }
-  Result await_resume() {
-    if (branch_.is_cancelled() && stopped_) return std::unexpected(StopRequested{});
-    if constexpr (std::is_void_v<Inner>) {
-      branch_.take();
-      return {};
-    } else if constexpr (std::is_reference_v<Inner>) {
-      return std::addressof(branch_.take());
-    } else {
-      return branch_.take();
-    }
+    if (this->gave_up_) return true;
+    this->cancelled_ = true;
+    // Where it is not over yet, over() comes, or the post that is waited for.
+    return this->branch_.cancel() && settled() && this->end_cancelled();
   }
   void await_introspect(auto& tree) noexcept {
-    tree.node(stopped_ ? "with_stop_token, stopped" : "with_stop_token");
-    tree.child(branch_.awaiter());
+    tree.node(this->interrupted_ ? "with_stop_token, stopped" : "with_stop_token");
+    tree.child(this->branch_.awaiter());
   }
 
  private:
@@ -141,44 +110,26 @@ class StopTokenAwaiter final : private BranchOwner, private Runnable {
   }
   void post_arrived() noexcept {
     arrived_ = true;
-    if (branch_.is_running()) {
-      stopped_ = true;
-      AmbientCancelReason reason(reasons::stop_requested);
-      if (!branch_.cancel()) return;
+    if (this->branch_.is_running()) {
+      if (!this->interrupt(reasons::stop_requested)) return;
       settled();
     }
-    end();
+    this->end();
   }
-
-  [[nodiscard]] Strand* waiting() const noexcept override { return waiter_.strand(); }
   void over(BranchBase&) noexcept override {
-    if (settled()) end();
+    if (settled()) this->end();
   }
   // x is over. Returns: false if a post is under way, which will end the wait.
   bool settled() noexcept {
     callback_.reset();  // waits for a callback that runs on another thread: that is one post
     return !sent_ || arrived_;
   }
-  void end() noexcept {
-    if (!gives_up()) waiter_.wake();
-  }
-  // x ended cancelled, and neither the token nor the caller had asked.
-  bool gives_up() noexcept {
-    if (branch_.has_result() || cancelled_ || stopped_ || !branch_.unasked()) return false;
-    gave_up_ = true;
-    return waiter_.cancel_with(*branch_.unasked());
-  }
 
-  Branch<A> branch_;
   std::stop_token token_;
   std::optional<std::stop_callback<Post>> callback_;  // S1
-  Continuation waiter_;
   HomeIndex home_ = 0;
   bool sent_ = false;  // written by the callback; read when that is gone
   bool arrived_ = false;
-  bool cancelled_ = false;
-  bool stopped_ = false;
-  bool gave_up_ = false;
 };
 
 template <class A>

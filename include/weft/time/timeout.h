@@ -12,12 +12,10 @@
 // Errors         x's pass through.
 // Allocation     none.
 #include <chrono>
-#include <expected>
-#include <type_traits>
 #include <utility>
 
 #include "weft/base/result.h"
-#include "weft/core/branch.h"
+#include "weft/core/interruptible.h"
 #include "weft/core/invoked.h"
 #include "weft/time/sleep.h"
 
@@ -26,82 +24,44 @@ namespace weft::inline v0 {
 namespace detail {
 
 template <class A>
-class TimeoutAwaiter final : private BranchOwner, private Waker {
-  using Inner = typename Branch<A>::Result;
+class TimeoutAwaiter final : public Interruptible<A, TimedOut>, private Waker {
+  using Base = Interruptible<A, TimedOut>;
 
  public:
-  using native_awaiter = void;
-  using Result = std::expected<
-      std::conditional_t<std::is_reference_v<Inner>, std::add_pointer_t<Inner>, Inner>, TimedOut>;
+  TimeoutAwaiter(When when, A&& awaitable) : Base(std::forward<A>(awaitable)), when_(when) {}
 
-  TimeoutAwaiter(When when, A&& awaitable) : branch_(std::forward<A>(awaitable)), when_(when) {}
-
-  static constexpr bool await_ready() noexcept { return false; }
-  std::conditional_t<kBranchSkippable<A>, std::true_type, std::false_type>
-  await_early_cancel() noexcept {
-    cancelled_ = true;
-    return {};
-  }
   bool await_suspend(Continuation waiter) {
-    waiter_ = waiter;
-    if (!cancelled_) alarm_.arm(when_.deadline(), Continuation(static_cast<Waker&>(*this)));
-    if (!branch_.start(*this, cancelled_)) return true;
+    this->waiter_ = waiter;
+    if (!this->cancelled_) alarm_.arm(when_.deadline(), Continuation(static_cast<Waker&>(*this)));
+    if (!this->start()) return true;
     alarm_.disarm();
-    return gives_up();
+    return this->gives_up();
   }
   bool await_cancel(Continuation) noexcept {
-    if (gave_up_) return true;
-    cancelled_ = true;
+    if (this->gave_up_) return true;
+    this->cancelled_ = true;
     alarm_.disarm();
-    if (!branch_.cancel()) return false;
-    if (!await_must_resume()) return true;
-    waiter_.wake();
-    return false;
-  }
-  [[nodiscard]] bool await_must_resume() const noexcept { return branch_.has_result(); }
-  Result await_resume() {
-    if (branch_.is_cancelled() && timed_out_) return std::unexpected(TimedOut{});
-    if constexpr (std::is_void_v<Inner>) {
-      branch_.take();
-      return {};
-    } else if constexpr (std::is_reference_v<Inner>) {
-      return std::addressof(branch_.take());
-    } else {
-      return branch_.take();
-    }
+    return this->branch_.cancel() && this->end_cancelled();
   }
   void await_introspect(auto& tree) noexcept {
-    tree.node(timed_out_ ? "timeout, expired" : "timeout");
-    tree.child(branch_.awaiter());
+    tree.node(this->interrupted_ ? "timeout, expired" : "timeout");
+    tree.child(this->branch_.awaiter());
   }
 
  private:
-  [[nodiscard]] Strand* waiting() const noexcept override { return waiter_.strand(); }
   void over(BranchBase&) noexcept override {
     alarm_.disarm();
-    if (!gives_up()) waiter_.wake();
-  }
-  // x ended cancelled, and neither time nor the caller had asked.
-  bool gives_up() noexcept {
-    if (branch_.has_result() || cancelled_ || timed_out_ || !branch_.unasked()) return false;
-    gave_up_ = true;
-    return waiter_.cancel_with(*branch_.unasked());
+    this->end();
   }
   // Time has run out.
   void wake() noexcept override {
-    timed_out_ = true;
-    AmbientCancelReason reason(reasons::timed_out);
-    if (branch_.cancel()) waiter_.wake();
+    if (this->interrupt(reasons::timed_out)) this->waiter_.wake();
   }
   bool cancel_with(const CancelReason&) noexcept override { return false; }
+  [[nodiscard]] Strand* waiting() const noexcept override { return Base::waiting(); }
 
-  Branch<A> branch_;
   When when_;
   Alarm alarm_;
-  Continuation waiter_;
-  bool cancelled_ = false;
-  bool timed_out_ = false;
-  bool gave_up_ = false;
 };
 
 template <class A>
