@@ -267,6 +267,15 @@ void CancellationRuntime::wake(Strand& strand) noexcept {
   push_ready(strand, here());
 }
 
+void CancellationRuntime::enter_parked(Strand& strand) noexcept {
+  Executor& loop = here();
+  // A task that captures may be on the stack below.
+  if (strand.top->phase_ != Phase::parked || loop.capturing_) [[unlikely]]
+    return wake(strand);
+  strand.top->phase_ = Phase::ready;
+  enter(strand);
+}
+
 void CancellationRuntime::yield(Frame& frame, std::source_location at) noexcept {
   detail::ThreadState& thread = detail::this_thread();
   Strand& strand = *thread.running;
@@ -887,6 +896,7 @@ bool Scope::publish_cancel_node(CancelNode& node) {
 namespace detail {
 
 void wake_strand(Strand& strand) noexcept { CancellationRuntime::wake(strand); }
+void enter_strand(Strand& strand) noexcept { CancellationRuntime::enter_parked(strand); }
 
 void InlineSlot::rethrow() {
   child->handle().destroy();  // L7: first

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "pause.h"
+#include "weft/atomic/pause.h"
 #include "weft/io/platform_io.h"
 #include "weft/run/event_loop.h"
 #include "worker.h"

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "context_impl.h"
-#include "pause.h"
 #include "step.h"
+#include "weft/atomic/pause.h"
 #include "weft/base/assert.h"
 #include "weft/base/log.h"
 #include "weft/base/steady_clock.h"

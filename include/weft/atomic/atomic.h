@@ -12,13 +12,10 @@
 #else
 
 #include <atomic>
-#include <mutex>
+
+#include "weft/atomic/state_mutex.h"
 
 namespace weft::inline v0::detail {
-
-// A lock that is held for a few instructions, where a checker must see it.
-using StateMutex = std::mutex;
-using StateLock = std::lock_guard<StateMutex>;
 
 template <class T>
 using Atomic = std::atomic<T>;

@@ -110,6 +110,8 @@ struct CancellationRuntime {
   static inline void enter(detail::Strand& strand);  // src/core/enter.h
   static void kick(detail::Strand& strand) noexcept;
   static void wake(detail::Strand& strand) noexcept;
+  // As wake(), without a second turn in the ready ring. Requires: no strand runs.
+  static void enter_parked(detail::Strand& strand) noexcept;
   // To the back of the ready ring, or, cancelled, to the end. Requires: the frame runs.
   static void yield(detail::Frame& frame, std::source_location at) noexcept;
   static void child_link_arrived(detail::ParentLink& link) noexcept;

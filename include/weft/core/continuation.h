@@ -19,7 +19,8 @@ class Executor;
 namespace weft::inline v0::detail {
 
 struct Strand;
-void wake_strand(Strand& strand) noexcept;  // CancellationRuntime::wake()
+void wake_strand(Strand& strand) noexcept;   // CancellationRuntime::wake()
+void enter_strand(Strand& strand) noexcept;  // CancellationRuntime::enter_parked()
 
 class Waker {
  public:
@@ -48,6 +49,12 @@ class Continuation {
   void wake() const noexcept {
     if (bits_ & kTags) return wake_other();
     wake_strand(*reinterpret_cast<Strand*>(bits_));
+  }
+  // As wake(), for a Runnable that is the wake-up: who has stood in the ready ring with that need not
+  // stand there again, and a strand goes on at once. Requires: called by the loop, inside no task.
+  void enter() const noexcept {
+    if (bits_ & kTags) return wake_other();
+    enter_strand(*reinterpret_cast<Strand*>(bits_));
   }
   [[nodiscard]] bool cancel_with(const CancelReason& reason) const noexcept;
   // The strand that waits, for a branch the one that awaits the whole; null if it is a foreign

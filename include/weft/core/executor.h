@@ -76,6 +76,12 @@ class Executor {
   // Any thread. Returns: false if the loop is closed, because it has ended or its run() has; then
   // the runnable was not taken.
   bool post(Runnable& work) noexcept;
+  // The same for the thread that drives the loop, behind what is ready: no atomic operation.
+  void post_here(Runnable& work) noexcept {
+    ready_.push(detail::PostEntry(work, detail::PostKind::runnable));
+    if (tells_) [[unlikely]]
+      told_of_work();
+  }
   [[nodiscard]] bool takes_posts() const noexcept { return takes_posts_; }
 
   [[nodiscard]] detail::HomeIndex home() const noexcept { return home_; }

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+// weft::detail::WaitNode: one wait for something of sync/, as the thing waited for sees it.
+//
+// It lies in the awaiting frame. The states are those of seed 000:
+//
+//     idle ──> waiting ──> notified ──> resumed
+//                 │            │
+//                 └─> cancelled <┘
+//
+// Invariants
+//   N1  waiting: it is in the list of what it waits for. That list, and the step from waiting to
+//       notified, are guarded by that thing's StateMutex; whoever makes the step has unlinked the node and
+//       owes exactly one Waiter::notify() (L6).
+//   N2  every other step is made on the waiter's home loop.
+//   N3  between notified and the arrival of the notify() the node stays where it is, cancelled or not:
+//       the post cannot be withdrawn (L12).
+#include <cstdint>
+
+#include "weft/base/intrusive_list.h"
+
+namespace weft::inline v0::detail {
+
+enum class WaitState : std::uint8_t { idle, waiting, notified, resumed, cancelled };
+
+struct WaitNode : ListNode<> {
+  std::uint32_t home = 0;  // the loop that it waits on (HomeIndex)
+  WaitState state = WaitState::idle;
+};
+
+using WaitList = IntrusiveList<WaitNode>;
+
+// What became of a wait that is cancelled.
+enum class Withdrawn : std::uint8_t {
+  unlinked,   // it had been given nothing
+  passed_on,  // it had, and that is another's now; the notify() is still to arrive
+  kept,       // it had, and keeps it: the wait ends with its result (L5)
+};
+
+}  // namespace weft::inline v0::detail

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+#include "weft/sync/mutex.h"
+
+#include <cstdlib>
+#include <string>
+
+#include "weft/base/assert.h"
+#include "weft/base/log.h"
+
+namespace weft::inline v0 {
+
+namespace {
+
+std::string called(const char* name) {
+  return name ? std::string("Mutex '") + name + "'" : std::string("a Mutex");
+}
+
+std::string place(const std::source_location& at) {
+  return std::string(at.file_name()) + ":" + std::to_string(at.line());
+}
+
+std::string loop_name(detail::HomeIndex home) {
+  return home == 0 ? std::string("no loop") : "loop " + std::to_string(home);
+}
+
+}  // namespace
+
+Mutex::~Mutex() {
+  if (!core_.is_locked()) [[likely]]
+    return;
+  log(LogLevel::error, called(name_) + " is destroyed while it is held: locked at " +
+                           place(held_at_.load(detail::relaxed)) + " on " +
+                           loop_name(core_.owner()) + ". Let it outlive the tasks that use it.");
+  std::abort();
+}
+
+void Mutex::abort_not_owner() const noexcept {
+  const Executor* here = detail::thread_state().executor;
+  std::string message = "unlock() of " + called(name_);
+  if (!core_.is_locked()) {
+    message += " that nobody holds";
+  } else {
+    message += " on " + loop_name(here ? here->home() : 0) + ", but " + loop_name(core_.owner()) +
+               " holds it: locked at " + place(held_at_.load(detail::relaxed)) +
+               ". A guard stays on the loop that locked it: unlock before resume_on(), and do not "
+               "return it out of on() or give it to a task elsewhere.";
+  }
+  log(LogLevel::error, message);
+  std::abort();
+}
+
+void Mutex::describe_wait(TaskTreeCollector& tree, const detail::WaitNode& waiter) {
+  const auto [at, of] = core_.place_of(waiter);
+  std::string text = called(name_);
+  if (at == 0) {
+    text += ", just locked";
+  } else {
+    text += " held by " + loop_name(core_.owner()) + ", locked at " +
+            place(held_at_.load(detail::relaxed)) + "; " + std::to_string(at) + " of " +
+            std::to_string(of) + " waiting";
+  }
+  tree.node(text);
+}
+
+}  // namespace weft::inline v0

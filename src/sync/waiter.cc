@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+#include "weft/sync/waiter.h"
+
+#include "weft/base/assert.h"
+
+namespace weft::inline v0::detail {
+
+Waiter::~Waiter() {
+  WEFT_DEBUG_ASSERT(state != WaitState::waiting && state != WaitState::notified,
+                    "L12: a frame is destroyed after its wait has ended");
+}
+
+void Waiter::require_loop(const char* what) { home = Executor::current(what).home(); }
+
+void Waiter::notify() noexcept {
+  Executor* here = Executor::current_or_null();
+  if (here != nullptr && here->home() == home) return here->post_here(*this);
+  bool posted = port_at(home).post(PostEntry(*this, PostKind::runnable));
+  WEFT_ASSERT(posted, "L12: a loop does not end while a task of its waits");
+}
+
+void Waiter::arrived(Runnable& work) noexcept {
+  auto& waiter = static_cast<Waiter&>(work);
+  if (waiter.state == WaitState::notified) waiter.state = WaitState::resumed;
+  waiter.continuation_.enter();  // it may be gone after this
+}
+
+}  // namespace weft::inline v0::detail
