@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <mutex>
 #include <optional>
 #include <system_error>
+#include <thread>
 
 #include "step.h"
 #include "weft/base/assert.h"

@@ -17,9 +17,9 @@
 // Signals        SIGPIPE, where nobody handles it, is ignored from the first EventLoop on: a broken
 //                pipe is an error of the write that met it.
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <thread>
 #include <type_traits>
 #include <utility>
 
