@@ -23,8 +23,8 @@ using detail::IoOperation;
 
 namespace {
 
-// Settles a descriptor that dies elsewhere against the end of its loop. Never destroyed: a
-// descriptor may be, after main().
+// Settles a descriptor that dies elsewhere against the runs of its loop, and its end. Never
+// destroyed: a descriptor may be, after main().
 std::mutex& owners_mutex() {
   alignas(std::mutex) static std::byte storage[sizeof(std::mutex)];
   static auto* mutex = new (storage) std::mutex;
@@ -42,6 +42,10 @@ int option_of(int fd, int name) noexcept {
   int value = 0;
   socklen_t size = sizeof value;
   return ::getsockopt(fd, SOL_SOCKET, name, &value, &size) == 0 ? value : 0;
+}
+
+bool listens(const IoEntry& entry) noexcept {
+  return entry.is_socket && option_of(entry.fd, SO_ACCEPTCONN) != 0;
 }
 
 void set_nonblocking(int fd, bool wanted) {
@@ -109,7 +113,7 @@ void PlatformIO::link(IoEntry& entry) noexcept {
   entry.next = first_;
   if (first_) first_->prev = &entry;
   first_ = &entry;
-  ++entries_;
+  entries_.store(entries() + 1, detail::relaxed);
 }
 
 void PlatformIO::unlink(IoEntry& entry) noexcept {
@@ -120,7 +124,7 @@ void PlatformIO::unlink(IoEntry& entry) noexcept {
   }
   if (entry.next) entry.next->prev = entry.prev;
   entry.prev = entry.next = nullptr;
-  --entries_;
+  entries_.store(entries() - 1, detail::relaxed);
 }
 
 void PlatformIO::detach(IoEntry& entry) noexcept {
@@ -167,6 +171,12 @@ void PlatformIO::close_elsewhere(IoEntry& entry, UniqueFd fd) noexcept {
     delete &entry;
     return;
   }
+  // Nobody drives the loop, and under this lock nobody begins to. A listener the kernel may still know,
+  // and io_uring says that it does no more only on its own thread.
+  if (!io->driven_ && (!listens(entry) || io->is_usable_here())) {
+    io->detach(entry);  // and then `fd` is closed
+    return;
+  }
   entry.owned = std::move(fd);
   entry.next_closed = io->closed_elsewhere_.load(detail::relaxed);
   // release: the entry, to the loop that takes it. [pairs with T]
@@ -186,6 +196,21 @@ void PlatformIO::take_closed_elsewhere() noexcept {
     IoEntry* next = entry->next_closed;
     close(*entry, std::move(entry->owned));
     entry = next;
+  }
+}
+
+void PlatformIO::begin_driving() noexcept {
+  std::lock_guard lock(owners_mutex());
+  driven_ = true;
+}
+
+void PlatformIO::end_driving() noexcept {
+  for (;;) {
+    take_closed_elsewhere();
+    std::lock_guard lock(owners_mutex());
+    if (has_closed_elsewhere()) continue;
+    driven_ = false;
+    return;
   }
 }
 

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <mutex>
 #include <optional>
 #include <system_error>
+#include <thread>
 
 #include "step.h"
 #include "weft/base/assert.h"
@@ -70,6 +72,7 @@ EventLoop::~EventLoop() {
     }
     while (!try_close()) step([&] { return has_no_strands(); });
   }
+  if (io_) io_->begin_driving();  // its end is the last that is done with it
   // Whoever posted last may still be about to wake us (P2).
   std::lock_guard lock(port().mutex);
   port().wake = nullptr;
@@ -116,6 +119,7 @@ void EventLoop::drive(detail::RootWaiter& root) {
   while (!root.done || !try_close()) {
     step([&] { return root.done && has_no_strands(); });
   }
+  rest();
 }
 
 void EventLoop::prepare() {
@@ -126,6 +130,7 @@ void EventLoop::prepare() {
   }
   // The kernel is asked, not the thread's id: that of a thread which has ended is given out again.
   // Nothing is under way, so a driver that is another thread's is made anew.
+  if (io_) io_->begin_driving();
   if (io_ && !io_->is_usable_here()) io_.reset();
   use(io_ ? std::move(io_) : make_platform_io(driver_, wake_fd_.get()));
 }
@@ -135,6 +140,13 @@ void EventLoop::use(std::unique_ptr<PlatformIO> io) noexcept {
   LoopServices services = this->services();
   services.io = io_.get();
   offer(services);
+}
+
+void EventLoop::rest() noexcept {
+  LoopServices services = this->services();
+  services.io = nullptr;  // a result with a descriptor in it may die before run() returns
+  offer(services);
+  io_->end_driving();
 }
 
 bool EventLoop::poll_is_due() const noexcept {

@@ -88,6 +88,7 @@ void Worker::drive() {
 void Worker::closed() noexcept {
   WEFT_ASSERT(!wake_under_way_, "W3: what was posted has run when a loop closes");
   if (std::exchange(searching_, false)) static_cast<void>(context_.impl_->idle.end_search());
+  loop.rest();
 }
 
 void Worker::run(std::promise<void>& opened, std::shared_future<void> all_opened) {

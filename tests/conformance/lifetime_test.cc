@@ -2,6 +2,7 @@
 // The life of a descriptor: closing under an await, reuse of numbers, other threads, other loops.
 #include <atomic>
 #include <future>
+#include <memory>
 #include <optional>
 #include <thread>
 
@@ -236,25 +237,100 @@ TEST_P(Lifetime, ADescriptorOutlivesItsLoop) {
   EXPECT_EQ(get(pair.theirs), "");
 }
 
-// Closed while its loop is not driven: at the loop's next turn, or its end.
-TEST_P(Lifetime, ADescriptorThatDiesBetweenTwoRunsIsClosedByTheNextOrTheEnd) {
-  Pair first = socket_pair(), second = socket_pair();
-  {
-    EventLoop brief(options_for(GetParam()));
-    auto use = [&]() -> Task<void> {
-      co_await write_all(first.ours, "1");
-      co_await write_all(second.ours, "2");
-    };
-    on_loop(brief, use);
-    first.ours.close();
-    auto look = []() -> Task<void> { co_await settle(); };
-    on_loop(brief, look);
-    EXPECT_EQ(get(first.theirs), "1");
-    EXPECT_EQ(get(first.theirs), "");
-    second.ours.close();
+// Returns: whether the other end is closed now.
+bool sees_the_end(const UniqueFd& peer) {
+  char byte;
+  return ::recv(peer.get(), &byte, 1, MSG_DONTWAIT) == 0;
+}
+
+// A socket that has waited on the loop, and so is known to the kernel's side of it.
+Task<void> use(Pair& pair) {
+  StartedTask<std::string> reader = read_text(pair.ours).start_in_current_scope();
+  co_await settle();
+  put(pair.theirs, "x");
+  EXPECT_EQ(co_await std::move(reader), "x");
+}
+
+TEST_P(Lifetime, ADescriptorThatDiesBetweenTwoRunsIsClosedAtOnce) {
+  Pair here = socket_pair(), elsewhere = socket_pair(), stays = socket_pair();
+  on_loop([&]() -> Task<void> {
+    for (Pair* each : {&here, &elsewhere, &stays}) co_await use(*each);
+  });
+  here.ours.close();
+  EXPECT_TRUE(sees_the_end(here.theirs));
+  std::thread([dies = std::move(elsewhere.ours)] {}).join();
+  EXPECT_TRUE(sees_the_end(elsewhere.theirs));
+  EXPECT_EQ(loop.statistics().descriptors, 1u);
+  on_loop([&]() -> Task<void> { co_await use(stays); });  // the others have left nothing behind
+}
+
+TEST_P(Lifetime, ADescriptorThatDiesAsARunEndsIsClosedByItsEnd) {
+  Pair pair = socket_pair();
+  on_loop([&]() -> Task<void> {
+    co_await use(pair);
+    std::thread([dies = std::move(pair.ours)] {}).join();
+  });
+  EXPECT_TRUE(sees_the_end(pair.theirs));
+}
+
+// io_uring may still accept on it, and says that it does no more only to the thread of the ring.
+TEST_P(Lifetime, AListenerThatDiesBetweenTwoRunsIsClosedAtOnceOrByTheNext) {
+  auto can_connect = [](const Listener& to) {
+    UniqueFd client = tcp_socket();
+    return ::connect(client.get(), &general(to.address), sizeof(sockaddr_in)) == 0;
+  };
+  for (bool here : {true, false}) {
+    Listener listener = tcp_listener();
+    UniqueFd client;
+    on_loop([&]() -> Task<void> {
+      auto accept = [&]() -> Task<Result<Descriptor>> {
+        co_return co_await listener.socket.accept();
+      };
+      StartedTask<Result<Descriptor>> acceptor = accept().start_in_current_scope();
+      co_await settle();
+      client = connect_to(listener.address);
+      Result<Descriptor> accepted = co_await std::move(acceptor);
+      EXPECT_TRUE(accepted.has_value());
+    });
+    if (here) {
+      listener.socket.close();
+    } else {
+      std::thread([dies = std::move(listener.socket)] {}).join();
+    }
+    if (!here && GetParam() == Driver::io_uring) {
+      on_loop([]() -> Task<void> { co_await settle(); });
+    }
+    EXPECT_FALSE(can_connect(listener));
+    EXPECT_EQ(loop.statistics().descriptors, 0u);
   }
-  EXPECT_EQ(get(second.theirs), "2");
-  EXPECT_EQ(get(second.theirs), "");
+}
+
+TEST_P(Lifetime, DescriptorsDieWhileRunsComeAndGo) {
+  std::vector<UniqueFd> peers;
+  std::vector<std::thread> undertakers;
+  auto nothing = []() -> Task<void> { co_return; };
+  auto brief = std::make_unique<EventLoop>(options_for(GetParam()));
+  for (int i = 0; i < 100; ++i) {
+    Pair first = socket_pair(), second = socket_pair();
+    auto use_both = [&]() -> Task<void> {
+      for (Pair* each : {&first, &second}) {
+        co_await write_all(each->ours, "x");
+        EXPECT_EQ(get(each->theirs, 1), "x");
+      }
+    };
+    on_loop(*brief, use_both);
+    for (Pair* each : {&first, &second}) {
+      undertakers.emplace_back([dies = std::move(each->ours)] {});
+      peers.push_back(std::move(each->theirs));
+    }
+    // And while its driver, or itself, ends and another begins.
+    if (i % 10 == 3) std::thread([&] { on_loop(*brief, nothing); }).join();
+    if (i % 10 == 7) brief = std::make_unique<EventLoop>(options_for(GetParam()));
+  }
+  for (std::thread& each : undertakers) each.join();
+  on_loop(*brief, nothing);
+  for (const UniqueFd& each : peers) EXPECT_TRUE(sees_the_end(each));
+  EXPECT_EQ(brief->statistics().descriptors, 0u);
 }
 
 TEST_P(Lifetime, ALoopDrivenByAnotherThreadKeepsItsDescriptors) {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <optional>
 #include <thread>
 
 #include "driver_fixture.h"
@@ -113,6 +114,77 @@ TEST_P(Limits, AnAcceptThatPausesCanBeCancelledAndClosed) {
     listener.socket.close();
     Result<Descriptor> closed = co_await std::move(last);
     EXPECT_TRUE(is_error(closed, std::errc::bad_file_descriptor));
+  });
+}
+
+// A listener whose last accept() has met the limit; a connection to it still waits.
+struct Exhausted {
+  Listener listener = tcp_listener();
+  UniqueFd client;
+  std::optional<Exhaustion> exhaustion;
+
+  Task<Result<Descriptor>> accept() { co_return co_await listener.socket.accept(); }
+  Task<void> meet_the_limit() {
+    UniqueFd first = connect_to(listener.address);
+    Result<Descriptor> works = co_await accept();
+    EXPECT_TRUE(works.has_value());
+    client = tcp_socket();
+    exhaustion.emplace();
+    checked(::connect(client.get(), &general(listener.address), sizeof(sockaddr_in)), "connect");
+    Result<Descriptor> refused = co_await accept();
+    EXPECT_TRUE(is_error(refused, std::errc::too_many_files_open));
+  }
+};
+
+TEST_P(Limits, AnAcceptThatPausesHoldsItsPlace) {
+  FileLimit few(64);
+  on_loop([]() -> Task<void> {
+    Exhausted at;
+    co_await at.meet_the_limit();
+    StartedTask<Result<Descriptor>> paused = at.accept().start_in_current_scope();
+    co_await settle();
+    bool refused = false;
+    try {
+      static_cast<void>(co_await at.accept());
+    } catch (const UsageError&) {
+      refused = true;
+    }
+    EXPECT_TRUE(refused);
+    EXPECT_FALSE(paused.is_done());
+    at.exhaustion.reset();
+    Result<Descriptor> accepted = co_await std::move(paused);
+    EXPECT_TRUE(accepted.has_value());
+    put(at.client, "first come");
+    EXPECT_EQ(co_await read_text(*accepted), "first come");
+  });
+}
+
+// While it paused, another task has begun to wait for the bare number: epoll takes a number once.
+TEST_P(Limits, AnAcceptThatPausedAndCannotWaitIsBusy) {
+  FileLimit few(64);
+  on_loop([]() -> Task<void> {
+    Exhausted at;
+    co_await at.meet_the_limit();
+    StartedTask<Result<Descriptor>> paused = at.accept().start_in_current_scope();
+    auto borrow = [&]() -> Task<void> { or_throw(co_await writable(at.listener.socket.number())); };
+    StartedTask<void> borrower = borrow().start_in_current_scope();
+    co_await settle();
+    at.exhaustion.reset();
+    UniqueFd taken(checked(::accept4(at.listener.socket.number(), nullptr, nullptr, SOCK_CLOEXEC),
+                           "accept4"));  // so that it has to wait
+    EXPECT_FALSE(paused.is_done());
+    if (GetParam() == Driver::epoll) {
+      Result<Descriptor> busy = co_await std::move(paused);
+      EXPECT_TRUE(is_error(busy, std::errc::device_or_resource_busy));
+    } else {
+      co_await sleep_for(Descriptor::kAcceptPause + 10ms);
+      EXPECT_FALSE(paused.is_done());
+      UniqueFd next = connect_to(at.listener.address);
+      Result<Descriptor> accepted = co_await std::move(paused);
+      EXPECT_TRUE(accepted.has_value());
+    }
+    borrower.cancel();
+    static_cast<void>(co_await borrower.outcome());
   });
 }
 

@@ -449,6 +449,60 @@ TEST_P(Streams, NonBlockingModeSetByAnotherIsNoError) {
   });
 }
 
+// MSG_DONTWAIT has io_uring answer EAGAIN; O_NONBLOCK does, on older kernels. It is a wait all the same.
+TEST_P(Streams, AMessageThatIsNotToWaitWaits) {
+  on_loop([this]() -> Task<void> {
+    Pair pair = socket_pair();
+    auto receive = [&]() -> Task<Result<std::string>> {
+      char buffer[16];
+      iovec part{buffer, sizeof buffer};
+      msghdr message{};
+      message.msg_iov = &part;
+      message.msg_iovlen = 1;
+      Result<std::size_t> count = co_await pair.ours.recvmsg(message, MSG_DONTWAIT);
+      if (!count) co_return std::unexpected(count.error());
+      co_return std::string(buffer, *count);
+    };
+    for (std::string text : {"one", "two"}) {
+      StartedTask<Result<std::string>> receiver = receive().start_in_current_scope();
+      co_await settle();
+      std::uint64_t turns = loop.statistics().turns;
+      co_await sleep_for(20ms);
+      EXPECT_LT(loop.statistics().turns - turns, 30u) << "it sleeps";
+      EXPECT_FALSE(receiver.is_done());
+      put(pair.theirs, text);
+      EXPECT_EQ(co_await std::move(receiver), text);
+    }
+
+    std::size_t filled = fill(pair.ours.number());
+    auto send = [&]() -> Task<Result<std::size_t>> {
+      char text[] = {'s'};
+      iovec part{text, sizeof text};
+      msghdr message{};
+      message.msg_iov = &part;
+      message.msg_iovlen = 1;
+      co_return co_await pair.ours.sendmsg(message, MSG_DONTWAIT);
+    };
+    StartedTask<Result<std::size_t>> sender = send().start_in_current_scope();
+    co_await settle();
+    EXPECT_FALSE(sender.is_done());
+    drain(pair.theirs, filled);
+    EXPECT_EQ(co_await std::move(sender), 1u);
+    EXPECT_EQ(get(pair.theirs), "s");
+
+    StartedTask<Result<std::string>> cancelled = receive().start_in_current_scope();
+    co_await settle();
+    cancelled.cancel();
+    Outcome<Result<std::string>> outcome = co_await cancelled.outcome();
+    EXPECT_TRUE(outcome.is_cancelled());
+    StartedTask<Result<std::string>> last = receive().start_in_current_scope();
+    co_await settle();
+    pair.ours.close();
+    Result<std::string> closed = co_await std::move(last);
+    EXPECT_TRUE(is_error(closed, std::errc::bad_file_descriptor));
+  });
+}
+
 // One that the kernel knows only to wait for, not to try.
 TEST_P(Streams, AnInotifyDescriptorWaitsInEitherMode) {
   on_loop([]() -> Task<void> {

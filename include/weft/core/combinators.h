@@ -370,33 +370,25 @@ auto make_range(R&& range) {
   }
 }
 
+template <Combinator::Kind K>
+struct Combine {
+  template <AwaitableOrCallable... A>
+  [[nodiscard]] auto operator()(A&&... awaitables) const {
+    return make_pack<K>(std::forward<A>(awaitables)...);
+  }
+  // A range of awaitables of one type; they are moved out of it.
+  template <AwaitableRange R>
+  [[nodiscard]] auto operator()(R&& range) const {
+    return make_range<K>(std::forward<R>(range));
+  }
+};
+
 }  // namespace detail
 
-template <AwaitableOrCallable... A>
-[[nodiscard]] auto all_of(A&&... awaitables) {
-  return detail::make_pack<detail::Combinator::Kind::all>(std::forward<A>(awaitables)...);
-}
-template <AwaitableOrCallable... A>
-[[nodiscard]] auto any_of(A&&... awaitables) {
-  return detail::make_pack<detail::Combinator::Kind::any>(std::forward<A>(awaitables)...);
-}
-template <AwaitableOrCallable... A>
-[[nodiscard]] auto most_of(A&&... awaitables) {
-  return detail::make_pack<detail::Combinator::Kind::most>(std::forward<A>(awaitables)...);
-}
-
-// A range of awaitables of one type; they are moved out of it.
-template <detail::AwaitableRange R>
-[[nodiscard]] auto all_of(R&& range) {
-  return detail::make_range<detail::Combinator::Kind::all>(std::forward<R>(range));
-}
-template <detail::AwaitableRange R>
-[[nodiscard]] auto any_of(R&& range) {
-  return detail::make_range<detail::Combinator::Kind::any>(std::forward<R>(range));
-}
-template <detail::AwaitableRange R>
-[[nodiscard]] auto most_of(R&& range) {
-  return detail::make_range<detail::Combinator::Kind::most>(std::forward<R>(range));
-}
+// Objects, as those of std::ranges: of three Task<std::string>, a function of this name would be looked
+// for in std, too, and std::all_of(first, last, predicate) be found.
+inline constexpr detail::Combine<detail::Combinator::Kind::all> all_of{};
+inline constexpr detail::Combine<detail::Combinator::Kind::any> any_of{};
+inline constexpr detail::Combine<detail::Combinator::Kind::most> most_of{};
 
 }  // namespace weft::inline v0

@@ -12,8 +12,10 @@
 // are not bound by that.
 //
 // Threads        operations: the loop it belongs to (UsageError elsewhere). Moving and destroying:
-//                any thread, while no operation is under way; its loop then closes it, in its next
-//                turn: one that does not run, in its next run() or with its end.
+//                any thread, while no operation is under way. A loop that runs then closes it, in
+//                its next turn; if its loop does not run it is closed at once, but for a listener
+//                on io_uring and on another thread than the loop's last: that one is closed by the
+//                next run(), or with the loop's end.
 // Cancellation   every operation is a cancel point on every call. A cancelled one took nothing; one
 //                that took something (bytes, a connection) all the same delivers it (L5). A
 //                connect() that was cancelled leaves the socket good for nothing but close().

@@ -6,7 +6,8 @@
 // A driver that only hears of readiness makes the system call itself, at once where it can. There
 // is one driver per loop; it also is what the loop sleeps in.
 //
-// Threads        the loop's own, every member.
+// Threads        the loop's own, every member; between two runs of the loop, whoever closes a descriptor
+//                of its, under a lock that settles who.
 // Cancellation   cancel() answers at once (true: over, nothing was taken) or later (false: the
 //                waiter is woken, the result says whether by -ECANCELED or with what was taken).
 // Allocation     an entry per descriptor; none per operation.
@@ -51,7 +52,8 @@ class PlatformIO {
   [[nodiscard]] detail::IoEntry& adopt(detail::IoEntry& entry);
   // Ends its operations, with EBADF, and detaches it; then the number is closed.
   void close(detail::IoEntry& entry, UniqueFd fd) noexcept;
-  // The same, from any thread, without a loop too.
+  // The same, from any thread, without a loop too. While somebody drives the loop, it is left to that
+  // thread; otherwise it is done here and now.
   static void close_elsewhere(detail::IoEntry& entry, UniqueFd fd) noexcept;
   // An entry for somebody else's descriptor, while operations wait on it. Null if it is none.
   [[nodiscard]] detail::IoEntry* borrow(int fd);
@@ -71,13 +73,19 @@ class PlatformIO {
   // timeout_ns have passed (0: does not wait; kForever), and wakes the waiters of what is over.
   virtual void poll(std::int64_t timeout_ns) = 0;
 
+  // This thread drives the loop, and calls the members, from now on; a new driver is driven. Before it
+  // is destroyed, too.
+  void begin_driving() noexcept;
+  // Nobody does. Requires: no operation is under way.
+  void end_driving() noexcept;
+
   // Any thread: ends the poll() that waits, or the next one.
   void wake() const noexcept;
 
   // Operations with the driver.
   [[nodiscard]] std::size_t pending() const noexcept { return pending_; }
   // Descriptors of this loop.
-  [[nodiscard]] std::size_t entries() const noexcept { return entries_; }
+  [[nodiscard]] std::size_t entries() const noexcept { return entries_.load(detail::relaxed); }
   // Whether poll(0) would find something to do, as far as can be told without the kernel.
   [[nodiscard]] virtual bool has_completions() const noexcept { return false; }
   // Descriptors that died elsewhere wait for poll() to close them. A glance.
@@ -118,7 +126,8 @@ class PlatformIO {
   const int wake_fd_;
   detail::Chaos chaos_;
   std::size_t pending_ = 0;
-  std::size_t entries_ = 0;
+  detail::Atomic<std::size_t> entries_{0};  // relaxed: a count, and one thread at a time writes it
+  bool driven_ = true;                      // under the owners' lock
   detail::IoEntry* first_ = nullptr;
   std::vector<detail::IoEntry*> borrowed_;                      // by number
   detail::Atomic<detail::IoEntry*> closed_elsewhere_{nullptr};  // linked by `next_closed`

@@ -17,9 +17,9 @@
 // Signals        SIGPIPE, where nobody handles it, is ignored from the first EventLoop on: a broken
 //                pipe is an error of the write that met it.
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <thread>
 #include <type_traits>
 #include <utility>
 
@@ -99,6 +99,8 @@ class EventLoop : public Loop {
   // Makes the driver, on the thread that it is bound to.
   void prepare() override;
   void use(std::unique_ptr<PlatformIO> io) noexcept;
+  // A run() is over: from now on nobody drives it.
+  void rest() noexcept;
   template <class Over>
   void step(Over over);
   [[nodiscard]] bool poll_is_due() const noexcept;

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "weft/core/combinators.h"
 
+#include <algorithm>
 #include <deque>
 #include <memory>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "support/loop_fixture.h"
 #include "support/manual_awaiter.h"
@@ -70,6 +73,23 @@ TEST_F(CombinatorsTest, AllOfGivesATupleOfAllResults) {
   };
   run(loop, root());
   EXPECT_EQ(loop.elapsed(), 2ms);
+}
+
+// Three arguments of a type that belongs to std, too, and <algorithm>: std::all_of(first, last, predicate)
+// is another function of that name. Failed to compile.
+TEST_F(CombinatorsTest, WhatStdCallsTheSameIsNotMeant) {
+  auto root = []() -> Task<void> {
+    auto words = []() -> Task<std::string> { co_return "w"; };
+    auto numbers = []() -> Task<std::vector<int>> { co_return std::vector{1}; };
+    auto [a, b, c] = co_await all_of(words(), words(), words());
+    EXPECT_EQ(a + b + c, "www");
+    Task<std::vector<int>> x = numbers(), y = numbers(), z = numbers();
+    auto [d, e, f] = co_await any_of(std::move(x), std::move(y), std::move(z));
+    EXPECT_TRUE(d && e && f);
+    auto [g, h, i] = co_await most_of(words(), words(), words());
+    EXPECT_TRUE(g && h && i);
+  };
+  run(loop, root());
 }
 
 TEST_F(CombinatorsTest, AllOfRunsItsBranchesAtTheSameTime) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What an adversary found in the runtime, one test each.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/resource.h>
@@ -49,7 +50,41 @@ TEST(RuntimeReview, AGuestMayScheduleWhileItsContextLeaves) {
   visitor.join();
 }
 
+// A guest holds the context open after its main has ended: what is scheduled then is not for this run().
+TEST(RuntimeReview, WhatIsScheduledWhileAContextLeavesIsForTheNextRun) {
+  IOContext ctx{{.workers = 2}};
+  EventLoop other;
+  std::atomic<bool> there = false, main_over = false;
+  std::atomic<int> ran = 0;
+  auto count = [&]() -> Task<void> {
+    ++ran;
+    co_return;
+  };
+  auto guest = [&]() -> Task<void> {
+    there = true;
+    while (!main_over) co_await sleep_for(100us);
+    // On worker 0, which decides to leave between two of its turns.
+    for (int turn = 0; turn < 10; ++turn) co_await sleep_for(100us);
+    ctx.schedule(count);
+    std::thread([&] { ctx.schedule(count); }).join();
+    for (int turn = 0; turn < 10; ++turn) co_await sleep_for(100us);
+    EXPECT_EQ(ran, 0);
+  };
+  std::thread visitor;
+  auto main = [&]() -> Task<void> {
+    visitor = std::thread([&] { run(other, on(ctx.loop(0), guest())); });
+    while (!there) co_await sleep_for(100us);
+    main_over = true;
+  };
+  ctx.run(main());
+  visitor.join();
+  EXPECT_EQ(ran, 0);
+  ctx.run(nothing());
+  EXPECT_EQ(ran, 2);
+}
+
 TEST(RuntimeReview, SchedulingWhileRunsComeAndGoLosesNothing) {
+  constexpr int kAheadMax = 1000;  // what is left for the next run() takes time there
   std::atomic<int> given = 0, ran = 0;
   auto count = [&]() -> Task<void> {
     ++ran;
@@ -59,6 +94,10 @@ TEST(RuntimeReview, SchedulingWhileRunsComeAndGoLosesNothing) {
   std::atomic<bool> over = false;
   std::thread other([&] {
     while (!over) {
+      if (given - ran > kAheadMax) {
+        std::this_thread::yield();
+        continue;
+      }
       ctx.schedule(count);
       ++given;
     }
@@ -141,10 +180,35 @@ TEST(RuntimeReview, ALimitThatIsNeverDoesNotOverflow) {
 
 // --- Workers ------------------------------------------------------------------------------------
 
-// Worker 1 is woken to search, and finds something else to do that never ends.
+// While it lives, the threads that are begun share one processor, this one's.
+class OneProcessor {
+ public:
+  OneProcessor() {
+    ::sched_getaffinity(0, sizeof before_, &before_);
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(static_cast<std::size_t>(::sched_getcpu()), &one);
+    ::sched_setaffinity(0, sizeof one, &one);
+  }
+  ~OneProcessor() { ::sched_setaffinity(0, sizeof before_, &before_); }
+  OneProcessor(const OneProcessor&) = delete;
+  OneProcessor& operator=(const OneProcessor&) = delete;
+
+ private:
+  cpu_set_t before_;
+};
+
+// A worker is woken to search, and finds something else to do that never ends. Both reach it before
+// it is awake: on one processor a thread that is SCHED_BATCH does not interrupt the one that wakes it.
 TEST(RuntimeReview, AWorkerThatIsBusyDoesNotCountAsSearching) {
+  OneProcessor together;
   IOContext ctx{{.workers = 3}};
   std::atomic<bool> ran = false, over = false;
+  auto be_patient = []() -> Task<void> {
+    sched_param none{};
+    EXPECT_EQ(::sched_setscheduler(0, SCHED_BATCH, &none), 0);
+    co_return;
+  };
   auto fresh = [&]() -> Task<void> {
     ran = true;
     co_return;
@@ -153,14 +217,20 @@ TEST(RuntimeReview, AWorkerThatIsBusyDoesNotCountAsSearching) {
     while (!over) co_await yield();
   };
   auto main = [&]() -> Task<void> {
-    for (std::size_t round = 0; round < 20; ++round) {
+    for (std::size_t worker : {1, 2}) co_await on(ctx.loop(worker), be_patient());
+    for (std::size_t round = 0; round < 10; ++round) {
       over = ran = false;
-      co_await sleep_for(1ms);  // the others park
+      EventLoop& last_awake = ctx.loop(1 + round % 2);
+      co_await sleep_for(1ms);  // both park
+      co_await on(last_awake, nothing());
+      co_await sleep_for(1ms);  // and this one parks last: it will be woken first
       auto body = [&](Nursery& n) -> Task<NurseryEnd> {
         n.schedule(fresh);
-        n.start_on(ctx.loop(1 + round % 2), busy());
+        n.start_on(last_awake, busy());
         auto until = std::chrono::steady_clock::now() + 5s;
-        while (!ran && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+        while (!ran && std::chrono::steady_clock::now() < until) {
+          std::this_thread::sleep_for(50us);
+        }
         EXPECT_TRUE(ran) << "round " << round;
         over = true;
         co_return join;
@@ -236,6 +306,48 @@ TEST(RuntimeReview, SpinningDoesNotForgetTheKernel) {
   ::close(ends[1]);
 }
 
+// The same with what only enters the loop's books: of children that end elsewhere nothing runs here.
+TEST(RuntimeReview, SpinningForBookkeepingDoesNotForgetTheKernel) {
+  if (std::thread::hardware_concurrency() < 2) return;
+  constexpr std::uint64_t kTurnsAllowed = 100;  // kTurnsPerPoll is 64
+  constexpr int kChildren = 2000;
+  IOContext ctx{{.workers = 2, .spin = 50ms}};
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  UniqueFd out(ends[1]);
+  auto end_after = [](int turns) -> Task<void> {  // one after the other, so that each is a post
+    for (; turns > 0; --turns) co_await yield();
+  };
+  auto main = [&]() -> Task<void> {
+    Descriptor in{UniqueFd(ends[0])};
+    std::uint64_t at_write = 0, at_read = 0;
+    auto reads = [&]() -> Task<void> {
+      std::byte byte[1];
+      EXPECT_TRUE(co_await in.read(std::span(byte)));
+      at_read = ctx.loop(0).statistics().turns;
+    };
+    auto write = [&] {
+      at_write = ctx.loop(0).statistics().turns;
+      EXPECT_EQ(::write(out.get(), "x", 1), 1);
+    };
+    auto write_after = [&](int turns) -> Task<void> {  // a timer would be a reason not to spin
+      co_await end_after(turns);
+      EXPECT_TRUE(ctx.loop(0).post(write));
+    };
+    auto body = [&](Nursery& n) -> Task<NurseryEnd> {
+      for (int i = 0; i < kChildren; ++i) n.start_on(ctx.loop(1), end_after(i));
+      n.start(reads);
+      n.start_on(ctx.loop(1), write_after(kChildren / 2));
+      co_return join;
+    };
+    for (int round = 0; round < 10; ++round) {  // it spins in most of them
+      co_await with_nursery(body);
+      EXPECT_LT(at_read - at_write, kTurnsAllowed) << round;
+    }
+  };
+  ctx.run(main());
+}
+
 TEST(RuntimeReview, ADescriptorDroppedElsewhereIsClosedAlsoByABusyLoop) {
   EventLoop loop;
   int pair[2];
@@ -270,26 +382,71 @@ TEST(RuntimeReview, ALateWakeFindsNobodyToWake) {
   }
 }
 
-TEST(RuntimeReview, OutOfDescriptorsIsAnError) {
-  rlimit before;
-  ::getrlimit(RLIMIT_NOFILE, &before);
-  int next = ::dup(0);
-  ::close(next);
-  for (rlim_t spare = 0; spare < 8; ++spare) {
-    rlimit few{static_cast<rlim_t>(next) + spare, before.rlim_max};
-    ::setrlimit(RLIMIT_NOFILE, &few);
-    try {
-      EventLoop loop{{.driver = Driver::epoll}};
-      EXPECT_EQ(run(loop, just(1)), 1);
-    } catch (const std::system_error&) {
-    }
-    try {
-      IOContext ctx{{.workers = 3, .driver = Driver::epoll}};
-      ctx.run(nothing());
-    } catch (const std::system_error&) {
-    }
-    ::setrlimit(RLIMIT_NOFILE, &before);
+// While it lives, `spare` numbers are free for new descriptors.
+class SpareDescriptors {
+ public:
+  explicit SpareDescriptors(rlim_t spare) {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    rlim_t limit = 0;
+    for (rlim_t found = 0; found < spare || is_open(limit); ++limit) found += !is_open(limit);
+    rlimit few{limit, before_.rlim_max};
+    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
   }
+  ~SpareDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  SpareDescriptors(const SpareDescriptors&) = delete;
+  SpareDescriptors& operator=(const SpareDescriptors&) = delete;
+
+ private:
+  static bool is_open(rlim_t number) { return ::fcntl(static_cast<int>(number), F_GETFD) >= 0; }
+  rlimit before_;
+};
+
+// Returns: whether it ran.
+template <class Run>
+bool runs_with(rlim_t spare, Run try_to_run) {
+  SpareDescriptors few(spare);
+  try {
+    try_to_run();
+    return true;
+  } catch (const std::system_error&) {
+    return false;
+  }
+}
+
+TEST(RuntimeReview, OutOfDescriptorsIsAnError) {
+  auto one_loop = [] {
+    EventLoop loop{{.driver = Driver::epoll}};
+    EXPECT_EQ(run(loop, just(1)), 1);
+  };
+  auto three_workers = [] {
+    IOContext ctx{{.workers = 3, .driver = Driver::epoll}};
+    ctx.run(nothing());
+  };
+  three_workers();  // what is kept for signals is there from now on
+  // A loop needs two.
+  for (rlim_t spare = 0; spare < 4; ++spare) {
+    EXPECT_EQ(runs_with(spare, one_loop), spare >= 2) << spare;
+  }
+  for (rlim_t spare = 0; spare < 8; ++spare) {
+    EXPECT_EQ(runs_with(spare, three_workers), spare >= 6) << spare;
+  }
+}
+
+TEST(RuntimeReview, ALoopThatEndsNeedsNoDescriptors) {
+  EventLoop home;
+  auto other = std::make_unique<EventLoop>();
+  std::thread end;
+  auto guest = []() -> Task<void> { co_await suspend_forever(); };
+  auto destroy = [&]() -> Task<void> {
+    end = std::thread([&] {
+      SpareDescriptors none(0);
+      other.reset();
+    });
+    co_return;
+  };
+  // Begun in this order: the guest is on its way when its loop ends, which cancels it.
+  EXPECT_THROW(run(home, all_of(on(*other, guest()), destroy())), TaskCancelled);
+  end.join();
 }
 
 // --- Descriptors --------------------------------------------------------------------------------
