@@ -11,15 +11,18 @@
 #include <system_error>
 #include <utility>
 
+#include "read_ahead.h"
 #include "system_call.h"
 #include "weft/base/assert.h"
 #include "weft/base/eventfd.h"
+#include "weft/core/executor.h"
 
 namespace weft::inline v0 {
 
 using detail::IoCode;
 using detail::IoEntry;
 using detail::IoOperation;
+using detail::PooledBuffer;
 
 namespace {
 
@@ -58,6 +61,12 @@ void set_nonblocking(int fd, bool wanted) {
 PlatformIO::~PlatformIO() {
   WEFT_ASSERT(pending_ == 0, "L12: a loop's driver ends after every operation that was begun");
   WEFT_ASSERT(!first_, "every driver orphans its entries");
+  if (pool_) pool_->leave();
+}
+
+PlatformIO* PlatformIO::current_or_null() noexcept {
+  Executor* loop = Executor::current_or_null();
+  return loop ? loop->services().io : nullptr;
 }
 
 // --- Descriptors --------------------------------------------------------------------------------
@@ -134,7 +143,7 @@ void PlatformIO::detach(IoEntry& entry) noexcept {
 
 bool PlatformIO::let_go(IoEntry& entry) noexcept {
   quiesce(entry);
-  if (entry.accepted.empty()) {
+  if (!entry.has_ahead()) {
     detach(entry);
     return false;
   }
@@ -146,6 +155,8 @@ bool PlatformIO::let_go(IoEntry& entry) noexcept {
 IoEntry& PlatformIO::adopt(IoEntry& entry) {
   IoEntry& fresh = attach(entry.fd);
   fresh.accepted = std::move(entry.accepted);
+  while (!entry.kept.empty()) fresh.kept.push(entry.kept.pop());
+  fresh.kept_error = entry.kept_error;
   delete &entry;
   return fresh;
 }
@@ -219,6 +230,8 @@ bool PlatformIO::take_slot(IoOperation& operation) {
               : "one writer at a time: another task writes to, or connects, this descriptor");
     }
     if (operation.code == IoCode::accept && take_accepted(operation)) return false;
+    if (take_kept(operation)) return false;
+    if (operation.code == IoCode::read_pooled && !pool_) pool_ = make_pool();
     slot = &operation;
   }
   if (entry) ++entry->in_flight;
@@ -227,9 +240,9 @@ bool PlatformIO::take_slot(IoOperation& operation) {
 }
 
 bool PlatformIO::start(IoOperation& operation) {
-  if (!take_slot(operation)) return true;
   if (chaos_.on()) [[unlikely]]
     split(operation);
+  if (!take_slot(operation)) return true;
   bool over;
   try {
     over = begin(operation);
@@ -242,6 +255,28 @@ bool PlatformIO::start(IoOperation& operation) {
     forget(operation);
   }
   return over;
+}
+
+bool PlatformIO::take_buffer(IoOperation& operation) noexcept {
+  PooledBuffer* buffer = pool_->take();
+  if (!buffer) return false;
+  operation.second = buffer;
+  operation.address = buffer->start;
+  operation.length = chaos_.one_in(2) ? chaos_.portion(64) : detail::BufferPool::kBytes;
+  return true;
+}
+
+void PlatformIO::fill_buffer(IoOperation& operation, std::int32_t result) noexcept {
+  auto* buffer = static_cast<PooledBuffer*>(operation.second);
+  operation.address = nullptr;
+  if (!buffer) return;
+  if (result > 0) {
+    buffer->offset = 0;
+    buffer->length = static_cast<std::uint32_t>(result);
+  } else {
+    operation.second = nullptr;
+    detail::BufferPool::give_back(*buffer);
+  }
 }
 
 // A stream may take, or give, less than was asked for at any time.
