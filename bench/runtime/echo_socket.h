@@ -8,7 +8,7 @@
 
 namespace weft::bench {
 
-constexpr std::size_t kEchoBufferBytes = 4096;  // the same in every server
+constexpr std::size_t kEchoBufferBytes = 4096;  // the same in every server that has its own
 
 // A listening, non-blocking, close-on-exec socket on 127.0.0.1. Throws: std::system_error.
 [[nodiscard]] int listen_on_loopback();

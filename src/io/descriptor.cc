@@ -10,22 +10,13 @@
 
 namespace weft::inline v0 {
 
-namespace {
-
-PlatformIO* io_here() noexcept {
-  Executor* loop = Executor::current_or_null();
-  return loop ? loop->services().io : nullptr;
-}
-
-}  // namespace
-
 void Descriptor::close() noexcept {
   if (!entry_) {
     fd_.reset();
     return;
   }
   detail::IoEntry& entry = *std::exchange(entry_, nullptr);
-  PlatformIO* here = io_here();
+  PlatformIO* here = PlatformIO::current_or_null();
   if (here && here == entry.io.load(detail::relaxed)) {
     here->close(entry, std::move(fd_));
   } else {
@@ -36,7 +27,7 @@ void Descriptor::close() noexcept {
 void Descriptor::leave_loop() {
   if (!entry_) return;
   PlatformIO* io = entry_->io.load(detail::relaxed);
-  if (io && io != io_here()) {
+  if (io && io != PlatformIO::current_or_null()) {
     detail::throw_usage_error("a descriptor leaves its loop there, on that loop");
   }
   if (entry_->in_flight > 0) {
@@ -44,7 +35,7 @@ void Descriptor::leave_loop() {
   }
   if (io) {
     if (!io->let_go(*entry_)) entry_ = nullptr;
-  } else if (entry_->accepted.empty()) {
+  } else if (!entry_->has_ahead()) {
     PlatformIO::close_elsewhere(*std::exchange(entry_, nullptr), UniqueFd());
   }
 }
@@ -53,7 +44,9 @@ UniqueFd Descriptor::release() {
   leave_loop();
   if (entry_) {
     detail::throw_usage_error(
-        "connections were accepted ahead on this listener: accept() them before release()");
+        entry_->has_read_ahead()
+            ? "bytes were read ahead of this descriptor: read() them before release()"
+            : "connections were accepted ahead on this listener: accept() them before release()");
   }
   return std::move(fd_);
 }

@@ -11,15 +11,18 @@
 #include <system_error>
 #include <utility>
 
+#include "read_ahead.h"
 #include "system_call.h"
 #include "weft/base/assert.h"
 #include "weft/base/eventfd.h"
+#include "weft/core/executor.h"
 
 namespace weft::inline v0 {
 
 using detail::IoCode;
 using detail::IoEntry;
 using detail::IoOperation;
+using detail::PooledBuffer;
 
 namespace {
 
@@ -44,10 +47,6 @@ int option_of(int fd, int name) noexcept {
   return ::getsockopt(fd, SOL_SOCKET, name, &value, &size) == 0 ? value : 0;
 }
 
-bool listens(const IoEntry& entry) noexcept {
-  return entry.is_socket && option_of(entry.fd, SO_ACCEPTCONN) != 0;
-}
-
 void set_nonblocking(int fd, bool wanted) {
   int flags = ::fcntl(fd, F_GETFL);
   if (flags < 0) throw std::system_error(errno, std::generic_category(), "fcntl(F_GETFL)");
@@ -62,6 +61,12 @@ void set_nonblocking(int fd, bool wanted) {
 PlatformIO::~PlatformIO() {
   WEFT_ASSERT(pending_ == 0, "L12: a loop's driver ends after every operation that was begun");
   WEFT_ASSERT(!first_, "every driver orphans its entries");
+  if (pool_) pool_->leave();
+}
+
+PlatformIO* PlatformIO::current_or_null() noexcept {
+  Executor* loop = Executor::current_or_null();
+  return loop ? loop->services().io : nullptr;
 }
 
 // --- Descriptors --------------------------------------------------------------------------------
@@ -138,7 +143,7 @@ void PlatformIO::detach(IoEntry& entry) noexcept {
 
 bool PlatformIO::let_go(IoEntry& entry) noexcept {
   quiesce(entry);
-  if (entry.accepted.empty()) {
+  if (!entry.has_ahead()) {
     detach(entry);
     return false;
   }
@@ -150,6 +155,8 @@ bool PlatformIO::let_go(IoEntry& entry) noexcept {
 IoEntry& PlatformIO::adopt(IoEntry& entry) {
   IoEntry& fresh = attach(entry.fd);
   fresh.accepted = std::move(entry.accepted);
+  while (!entry.kept.empty()) fresh.kept.push(entry.kept.pop());
+  fresh.kept_error = entry.kept_error;
   delete &entry;
   return fresh;
 }
@@ -171,9 +178,9 @@ void PlatformIO::close_elsewhere(IoEntry& entry, UniqueFd fd) noexcept {
     delete &entry;
     return;
   }
-  // Nobody drives the loop, and under this lock nobody begins to. A listener the kernel may still know,
-  // and io_uring says that it does no more only on its own thread.
-  if (!io->driven_ && (!listens(entry) || io->is_usable_here())) {
+  // Nobody drives the loop, and under this lock nobody begins to. What the kernel may still know it
+  // takes back only on the driver's own thread.
+  if (!io->driven_ && (!io->is_with_kernel(entry) || io->is_usable_here())) {
     io->detach(entry);  // and then `fd` is closed
     return;
   }
@@ -244,6 +251,8 @@ bool PlatformIO::take_slot(IoOperation& operation) {
               : "one writer at a time: another task writes to, or connects, this descriptor");
     }
     if (operation.code == IoCode::accept && take_accepted(operation)) return false;
+    if (take_kept(operation)) return false;
+    if (operation.code == IoCode::read_pooled && !pool_) pool_ = make_pool();
     slot = &operation;
   }
   if (entry) ++entry->in_flight;
@@ -252,9 +261,9 @@ bool PlatformIO::take_slot(IoOperation& operation) {
 }
 
 bool PlatformIO::start(IoOperation& operation) {
-  if (!take_slot(operation)) return true;
   if (chaos_.on()) [[unlikely]]
     split(operation);
+  if (!take_slot(operation)) return true;
   bool over;
   try {
     over = begin(operation);
@@ -267,6 +276,28 @@ bool PlatformIO::start(IoOperation& operation) {
     forget(operation);
   }
   return over;
+}
+
+bool PlatformIO::take_buffer(IoOperation& operation) noexcept {
+  PooledBuffer* buffer = pool_->take();
+  if (!buffer) return false;
+  operation.second = buffer;
+  operation.address = buffer->start;
+  operation.length = chaos_.one_in(2) ? chaos_.portion(64) : detail::BufferPool::kBytes;
+  return true;
+}
+
+void PlatformIO::fill_buffer(IoOperation& operation, std::int32_t result) noexcept {
+  auto* buffer = static_cast<PooledBuffer*>(operation.second);
+  operation.address = nullptr;
+  if (!buffer) return;
+  if (result > 0) {
+    buffer->offset = 0;
+    buffer->length = static_cast<std::uint32_t>(result);
+  } else {
+    operation.second = nullptr;
+    detail::BufferPool::give_back(*buffer);
+  }
 }
 
 // A stream may take, or give, less than was asked for at any time.

@@ -18,13 +18,21 @@ bool& ready_flag(ReadinessEntry& entry, IoCode code) noexcept {
 }
 }  // namespace
 
+std::int32_t ReadinessIO::attempt(IoOperation& operation) noexcept {
+  if (operation.code != IoCode::read_pooled) return perform(operation);
+  if (!take_buffer(operation)) return -ENOMEM;
+  std::int32_t result = perform(operation);
+  fill_buffer(operation, result);  // R4
+  return result;
+}
+
 bool ReadinessIO::begin(IoOperation& operation) {
   if (blocks(operation.code) || operation.entry->is_file) return begin_on_pool(operation);
   ReadinessEntry& entry = entry_of(operation);
   bool& can = ready_flag(entry, operation.code);
   operation.scratch = nullptr;
   if (can || operation.code == IoCode::connect) {
-    operation.result = perform(operation);
+    operation.result = attempt(operation);
     if (operation.result != -EAGAIN) {
       if (is_short(operation) && entry.is_plain && !entry.hung_up) can = false;  // R1, R2
       if (--inline_left_ > 0) return true;
@@ -55,12 +63,17 @@ bool ReadinessIO::withdraw(IoOperation& operation) noexcept {
 
 bool ReadinessIO::begin_on_pool(IoOperation& operation) {
   auto& file = static_cast<FileOperation&>(operation);
+  if (file.code == IoCode::read_pooled && !take_buffer(file)) {
+    file.result = -ENOMEM;
+    return true;
+  }
   file.work = [](BlockingJob& job) noexcept {
     auto& self = static_cast<FileOperation&>(job);
     self.result = perform(self);
   };
   file.done = [](BlockingJob& job) noexcept {
     auto& self = static_cast<FileOperation&>(job);
+    if (self.code == IoCode::read_pooled) fill_buffer(self, self.result);
     static_cast<ReadinessIO*>(self.scratch)->finish(self, self.result);
   };
   file.scratch = this;
@@ -81,7 +94,7 @@ void ReadinessIO::happened(ReadinessEntry& entry, Event event) noexcept {
 
 void ReadinessIO::retry(ReadinessEntry& entry, IoOperation& operation) noexcept {
   if (operation.scratch == this) return;  // on done_
-  operation.result = perform(operation);
+  operation.result = attempt(operation);
   bool& can = ready_flag(entry, operation.code);
   if (operation.result == -EAGAIN) {
     can = false;

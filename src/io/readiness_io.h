@@ -13,6 +13,7 @@
 //   R2  an event that is the last of its kind (the peer has hung up) leaves the direction ready for
 //       good: an edge-triggered kernel will not say it again.
 //   R3  an operation on done_ is over, and its waiter is woken by the next poll().
+//   R4  a read_pooled() has a buffer from an attempt on, and only if that succeeds: not while it waits.
 #include "weft/io/platform_io.h"
 
 namespace weft::inline v0::detail {
@@ -55,6 +56,7 @@ class ReadinessIO : public PlatformIO {
   bool withdraw(IoOperation& operation) noexcept final;
 
   bool begin_on_pool(IoOperation& operation);
+  [[nodiscard]] std::int32_t attempt(IoOperation& operation) noexcept;
   void retry(ReadinessEntry& entry, IoOperation& operation) noexcept;
 
   IoOperation* done_ = nullptr;  // newest first

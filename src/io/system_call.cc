@@ -60,6 +60,7 @@ long call(IoOperation& operation) noexcept {
     case IoCode::writable:
       return ready(fd, POLLOUT);
     case IoCode::read:
+    case IoCode::read_pooled:
       if (is_socket) return ::recv(fd, operation.address, operation.length, 0);
       return ::read(fd, operation.address, operation.length);
     case IoCode::write:
@@ -107,7 +108,7 @@ long call(IoOperation& operation) noexcept {
 }
 
 std::size_t bytes_of(const IoOperation& operation) noexcept {
-  if (operation.code == IoCode::read || operation.code == IoCode::write) return operation.length;
+  if (operation.code != IoCode::readv && operation.code != IoCode::writev) return operation.length;
   std::size_t sum = 0;
   auto* parts = static_cast<const iovec*>(operation.address);
   for (std::size_t i = 0; i < operation.length; ++i) sum += parts[i].iov_len;
@@ -128,6 +129,7 @@ int perform(IoOperation& operation) noexcept {
 bool is_short(const IoOperation& operation) noexcept {
   switch (operation.code) {
     case IoCode::read:
+    case IoCode::read_pooled:
     case IoCode::write:
     case IoCode::readv:
     case IoCode::writev:
@@ -152,6 +154,8 @@ const char* name_of(IoCode code) noexcept {
       return "readable";
     case IoCode::read:
       return "read";
+    case IoCode::read_pooled:
+      return "read_pooled";
     case IoCode::readv:
       return "readv";
     case IoCode::accept:

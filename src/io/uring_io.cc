@@ -10,6 +10,7 @@
 #include <bit>
 #include <cerrno>
 
+#include "read_ahead.h"
 #include "system_call.h"
 #include "weft/base/assert.h"
 
@@ -19,12 +20,6 @@ namespace {
 
 constexpr std::size_t kBytesMax = 0x7ffff000;  // what read() and write() take at most
 constexpr std::uint64_t kOwnPosition = static_cast<std::uint64_t>(-1);
-
-UringEntry& entry_of(IoOperation& operation) noexcept {
-  return static_cast<UringEntry&>(*operation.entry);
-}
-
-std::uint64_t address_of(const void* at) noexcept { return reinterpret_cast<std::uintptr_t>(at); }
 
 // The two halves of the word are swapped where the other end comes first.
 std::uint32_t poll_events(short events) noexcept {
@@ -65,7 +60,8 @@ UringIO::~UringIO() {
   // either. What it has accepted is kept (O4); closing the ring ends the rest.
   reap_all();
   for (IoEntry* each = first_entry(); each; each = each->next) {
-    static_cast<UringEntry*>(each)->accepts_ahead = false;
+    auto& entry = static_cast<UringEntry&>(*each);
+    entry.accepts_ahead = entry.reads_ahead = false;
   }
   orphan_entries();
 }
@@ -97,7 +93,13 @@ bool UringIO::begin(IoOperation& operation) {
     if (operation.result < 0) return true;
   }
   operation.next = nullptr;
-  if (operation.code == IoCode::accept && abilities_.is_recent) {
+  if (operation.entry && entry_of(operation).reads_ahead && takes_stream(operation)) {
+    UringEntry& entry = entry_of(operation);
+    entry.reader_waits = true;
+    if (operation.code != IoCode::read_pooled) stop_reading_ahead(entry);  // V4
+  } else if (operation.code == IoCode::read_pooled) {
+    return begin_pooled(operation);
+  } else if (operation.code == IoCode::accept && abilities_.is_recent) {
     UringEntry& entry = entry_of(operation);
     entry.accepted.reserve(kAcceptedMax);
     if (!entry.accepts_ahead) accept_ahead(entry);
@@ -124,6 +126,11 @@ void UringIO::submit_poll(IoOperation& operation, short events) noexcept {
   sqe.addr = 0;
   sqe.len = 0;
   sqe.poll32_events = poll_events(events);
+}
+
+void UringIO::poll_for(IoOperation& operation) noexcept {
+  operation.next = &operation;
+  submit_poll(operation, reads(operation.code) ? POLLIN : POLLOUT);
 }
 
 // A WRITEV could raise SIGPIPE.
@@ -162,6 +169,14 @@ void UringIO::submit(IoOperation& operation) noexcept {
       } else if (entry_of(operation).drained) {
         sqe.ioprio = IORING_RECVSEND_POLL_FIRST;
       }
+      break;
+    case IoCode::read_pooled:
+      sqe.opcode = is_socket ? IORING_OP_RECV : IORING_OP_READ;
+      if (!is_socket) sqe.off = kOwnPosition;
+      if (operation.second) break;
+      sqe.len = BufferPool::kBytes;
+      sqe.flags = IOSQE_BUFFER_SELECT;
+      sqe.buf_group = UringBuffers::kGroup;
       break;
     case IoCode::write:
       sqe.opcode = is_socket ? IORING_OP_SEND : IORING_OP_WRITE;
@@ -271,10 +286,10 @@ void UringIO::accepted(UringEntry& entry, std::int32_t result, std::uint32_t fla
 }
 
 void UringIO::quiesce(IoEntry& entry) noexcept {
-  auto& listener = static_cast<UringEntry&>(entry);
-  if (!listener.accepts_ahead) return;
-  submit_cancel(address_of(&entry) | kListener);
-  while (listener.accepts_ahead) {
+  auto& quiet = static_cast<UringEntry&>(entry);
+  if (quiet.accepts_ahead) submit_cancel(address_of(&entry) | kListener);
+  if (quiet.reads_ahead) submit_cancel(address_of(&entry) | kStream);
+  while (quiet.accepts_ahead || quiet.reads_ahead) {
     if (!ring_.has_completions()) enter(UringRing::kForever);
     reap_all();
   }
@@ -289,6 +304,10 @@ void UringIO::drop_entry(IoEntry& entry) noexcept {
 
 bool UringIO::withdraw(IoOperation& operation) noexcept {
   if (is_by_listener(operation)) return true;
+  if (reads(operation.code) && operation.entry &&
+      std::exchange(entry_of(operation).reader_waits, false)) {
+    return true;  // what comes is the next reader's
+  }
   auto place = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(operation.scratch));
   io_uring_sqe* sqe = ring_.unsubmitted(place);
   if (sqe && sqe->user_data == address_of(&operation)) {
@@ -314,6 +333,7 @@ void UringIO::submit_cancel(std::uint64_t whom) noexcept {
 
 void UringIO::poll(std::int64_t timeout_ns) {
   take_closed_elsewhere();
+  if (buffers_) buffers_->take_returned();
   if (ring_.has_completions()) timeout_ns = 0;
   if (timeout_ns != 0 || ring_.wants_to_enter()) enter(timeout_ns);
   ring_.reap(kEventsMax, [this](const io_uring_cqe& cqe) { completed(cqe); });
@@ -339,30 +359,35 @@ void UringIO::completed(const io_uring_cqe& cqe) noexcept {
     default:
       break;
   }
-  if (cqe.user_data & kListener) {
-    return accepted(*reinterpret_cast<UringEntry*>(cqe.user_data & ~kListener), cqe.res, cqe.flags);
+  if (std::uint64_t tag = cqe.user_data & kTags) {
+    auto& entry = *reinterpret_cast<UringEntry*>(cqe.user_data & ~kTags);
+    return tag == kListener ? accepted(entry, cqe.res, cqe.flags)
+                            : received(entry, cqe.res, cqe.flags);
   }
   completed(*reinterpret_cast<IoOperation*>(cqe.user_data), cqe.res, cqe.flags);
 }
 
 void UringIO::completed(IoOperation& operation, std::int32_t result, std::uint32_t flags) noexcept {
+  const bool pooled = operation.code == IoCode::read_pooled;
+  if (flags & IORING_CQE_F_BUFFER) operation.second = &buffers_->taken(flags);
   if (is_polled(operation)) {
     operation.next = nullptr;
-    if (result >= 0 && !gives_up(operation)) return submit(operation);
+    if (result >= 0 && !gives_up(operation)) return try_again(operation);
     if (result >= 0) result = -ECANCELED;
-  } else if (result == -EINTR || result == -EAGAIN) {
+  } else if (result == -EINTR || result == -EAGAIN || (pooled && result == -ENOBUFS)) {
     // Interrupted: by a request to cancel, in a thread of the kernel's. Would block: another process
-    // has the same socket in non-blocking mode.
+    // has the same socket in non-blocking mode. No buffers: they are all lent.
+    if (pooled) fill_buffer(operation, result);
     if (gives_up(operation)) {
       result = -ECANCELED;
-    } else if (result == -EINTR) {
-      return submit(operation);
+    } else if (result == -EINTR || (pooled && operation.entry->is_file)) {
+      return try_again(operation);
     } else if (!blocks(operation.code)) {
-      operation.next = &operation;
-      return submit_poll(operation, reads(operation.code) ? POLLIN : POLLOUT);
+      return poll_for(operation);
     }
   }
-  if (operation.code == IoCode::read && abilities_.is_recent) {
+  if (pooled) fill_buffer(operation, result);
+  if ((pooled || operation.code == IoCode::read) && abilities_.is_recent) {
     entry_of(operation).drained = result > 0 && !(flags & IORING_CQE_F_SOCK_NONEMPTY);
   }
   finish(operation, result);

@@ -84,6 +84,7 @@ UringAbilities ask() noexcept {
       found.setup = flags;
       found.skips_success = (ring.features() & IORING_FEAT_CQE_SKIP) != 0;
       found.is_recent = (flags & kCooperative) == kCooperative;
+      found.reads_ahead = (flags & IORING_SETUP_DEFER_TASKRUN) != 0;  // 6.1
       return found;
     } catch (const std::system_error& error) {
       found.error = error.code().value();
@@ -153,6 +154,15 @@ UringRing::UringRing(std::uint32_t flags) {
 }
 
 UringRing::~UringRing() = default;
+
+int UringRing::provide_buffers(io_uring_buf* places, std::uint32_t count,
+                               std::uint16_t group) noexcept {
+  io_uring_buf_reg ring{};
+  ring.ring_addr = reinterpret_cast<std::uintptr_t>(places);
+  ring.ring_entries = count;
+  ring.bgid = group;
+  return register_with(fd_.get(), IORING_REGISTER_PBUF_RING, &ring, 1) < 0 ? errno : 0;
+}
 
 // --- Submitting ---------------------------------------------------------------------------------
 

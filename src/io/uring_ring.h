@@ -31,6 +31,7 @@ struct UringAbilities {
   std::uint32_t setup = 0;     // flags for io_uring_setup()
   bool skips_success = false;  // IOSQE_CQE_SKIP_SUCCESS: Linux 5.17
   bool is_recent = false;      // IORING_RECVSEND_POLL_FIRST and CQE_F_SOCK_NONEMPTY: Linux 5.19
+  bool reads_ahead = false;    // IORING_RECV_MULTISHOT: Linux 6.0
 };
 [[nodiscard]] const UringAbilities& uring_abilities() noexcept;
 
@@ -61,6 +62,11 @@ class UringRing {
   [[nodiscard]] static constexpr std::uint32_t slot_of(std::uint32_t place) noexcept {
     return place & (kEntries - 1);
   }
+
+  // From now on the kernel may choose buffers of the `group` from this ring of `count` places. Returns:
+  // 0, or an errno.
+  [[nodiscard]] int provide_buffers(io_uring_buf* places, std::uint32_t count,
+                                    std::uint16_t group) noexcept;
 
   // Whether the kernel has something for us, or we for it, that takes a system call.
   [[nodiscard]] bool wants_to_enter() const noexcept;

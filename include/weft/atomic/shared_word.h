@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-// weft::detail::SharedWord: a word in memory that the kernel, too, reads and writes: the heads and
-// tails of rings. The kernel names it by its address, so it cannot be an Atomic<>.
+// weft::detail::SharedWord, SharedHalfWord: a word in memory that the kernel, too, reads and writes:
+// the heads and tails of rings. The kernel names it by its address, so it cannot be an Atomic<>.
 //
 // Not for a model checker: the other side is the kernel's code.
 #include <atomic>
@@ -11,21 +11,25 @@
 
 namespace weft::inline v0::detail {
 
-class SharedWord {
+template <class T>
+class SharedInteger {
  public:
-  SharedWord() noexcept = default;
+  SharedInteger() noexcept = default;
   // Requires: aligned, and mapped as long as this is used.
-  explicit SharedWord(void* at) noexcept : at_(static_cast<std::uint32_t*>(at)) {}
+  explicit SharedInteger(void* at) noexcept : at_(static_cast<T*>(at)) {}
 
-  [[nodiscard]] std::uint32_t load(std::memory_order order) const noexcept {
-    return std::atomic_ref<std::uint32_t>(*at_).load(order);
+  [[nodiscard]] T load(std::memory_order order) const noexcept {
+    return std::atomic_ref<T>(*at_).load(order);
   }
-  void store(std::uint32_t value, std::memory_order order) const noexcept {
-    std::atomic_ref<std::uint32_t>(*at_).store(value, order);
+  void store(T value, std::memory_order order) const noexcept {
+    std::atomic_ref<T>(*at_).store(value, order);
   }
 
  private:
-  std::uint32_t* at_ = nullptr;
+  T* at_ = nullptr;
 };
+
+using SharedWord = SharedInteger<std::uint32_t>;
+using SharedHalfWord = SharedInteger<std::uint16_t>;
 
 }  // namespace weft::inline v0::detail

@@ -13,9 +13,9 @@
 //
 // Threads        operations: the loop it belongs to (UsageError elsewhere). Moving and destroying:
 //                any thread, while no operation is under way. A loop that runs then closes it, in
-//                its next turn; if its loop does not run it is closed at once, but for a listener
-//                on io_uring and on another thread than the loop's last: that one is closed by the
-//                next run(), or with the loop's end.
+//                its next turn; if its loop does not run it is closed at once, but for one that
+//                io_uring accepts or reads ahead on, on another thread than the loop's last: that
+//                one is closed by the next run(), or with the loop's end.
 // Cancellation   every operation is a cancel point on every call. A cancelled one took nothing; one
 //                that took something (bytes, a connection) all the same delivers it (L5). A
 //                connect() that was cancelled leaves the socket good for nothing but close().
@@ -25,7 +25,8 @@
 //                std::errc::bad_file_descriptor. Its number is free for reuse after that, and
 //                nothing that was meant for it reaches the next owner.
 // Buffers        what an operation is given must outlive its wait; the awaiting frame is the place.
-// Allocation     an entry, when it first comes to a loop; none per operation.
+// Allocation     an entry, when it first comes to a loop; none per operation. read_pooled(): the loop's
+//                stock of buffers, once; from the heap, when that is all lent.
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -44,6 +45,7 @@
 #include "weft/base/unique_fd.h"
 #include "weft/core/make_awaitable.h"
 #include "weft/io/platform_io.h"
+#include "weft/io/pooled_bytes.h"
 #include "weft/time/sleep.h"
 
 namespace weft::inline v0 {
@@ -127,6 +129,19 @@ class AcceptAwaiter final : public IoAwaiterBase, private Waker {
   Alarm pause_;
 };
 
+class PooledAwaiter final : public IoAwaiterBase {
+ public:
+  explicit PooledAwaiter(Descriptor* on) noexcept : IoAwaiterBase(IoCode::read_pooled, on) {}
+  ~PooledAwaiter() {
+    // It has one, and did not read: it was withdrawn.
+    if (second) BufferPool::give_back(*static_cast<PooledBuffer*>(second));
+  }
+  Result<PooledBytes> await_resume() noexcept {
+    if (result < 0) return std::unexpected(error());
+    return PooledBytes(static_cast<PooledBuffer*>(std::exchange(second, nullptr)));
+  }
+};
+
 template <class T, IoCode kCode>
 class IoWait {
  public:
@@ -170,7 +185,8 @@ class [[nodiscard]] Descriptor {
   // operation is under way.
   void leave_loop();
   // Takes the number out: leave_loop(), and it is the caller's; O_NONBLOCK is set or not, as the loop's
-  // driver wanted it. UsageError while accepted_ahead().
+  // driver wanted it. UsageError while accepted_ahead() or has_read_ahead(): then nothing was lost, it
+  // has only left its loop, and what is there can be taken before the next attempt.
   [[nodiscard]] UniqueFd release();
   // Connections that the kernel accepted before they were asked for (io_uring does, up to 64 of
   // them, once an accept() has waited). accept() takes them, without waiting; close() closes them.
@@ -178,12 +194,29 @@ class [[nodiscard]] Descriptor {
     return entry_ ? entry_->accepted.size() : 0;
   }
 
+  // Whether the kernel has read bytes, or an error after them, before they were asked for (io_uring
+  // does, of TCP, once a read_pooled() has waited). Every operation that reads takes them first,
+  // without waiting; leave_loop() takes them along; close() drops them.
+  [[nodiscard]] bool has_read_ahead() const noexcept { return entry_ && entry_->has_read_ahead(); }
+
   // --- Streams and datagrams ----------------------------------------------------------------------
 
   // Up to buffer.size() bytes. Returns: how many; 0: the end.
   [[nodiscard]] auto read(std::span<std::byte> buffer) noexcept {
     return Wait<std::size_t, Code::read>(this, {.address = buffer.data(), .length = buffer.size()});
   }
+  // The next bytes, in a buffer that the loop lends: a connection that waits holds none. Returns: up to
+  // PooledBytes::kBytes of them; empty: the end.
+  //
+  // On io_uring, a TCP connection that has waited in here once is read ahead of its task, up to
+  // kReadAheadMax buffers and the few that the kernel had in hand when it was told to stop; it is
+  // told to go on when they are all taken. Any other operation that reads ends that, until the next
+  // read_pooled(): stay with one kind, and let nobody else read from the socket. Elsewhere nothing is
+  // read before it is asked for.
+  //
+  // Cancel: no bytes are lost, those that came meanwhile are the next reader's.
+  static constexpr std::size_t kReadAheadMax = 8;
+  [[nodiscard]] auto read_pooled() noexcept { return make_awaitable<detail::PooledAwaiter>(this); }
   // Some of the bytes. Returns: how many, at least 1.
   [[nodiscard]] auto write(std::span<const std::byte> bytes) noexcept {
     return Wait<std::size_t, Code::write>(

@@ -16,6 +16,8 @@
 //       entry's memory, hears nothing that was meant for the last.
 //   O4  a connection that was accepted ahead stays with its listener, to the next loop too, until
 //       accept() takes it or the listener is closed (L5).
+//   O5  so do bytes that were read ahead, and the error that came after them: every operation that
+//       takes bytes takes those first, in their order.
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -24,6 +26,7 @@
 #include "weft/base/unique_fd.h"
 #include "weft/core/continuation.h"
 #include "weft/io/blocking_job.h"
+#include "weft/io/buffer_pool.h"
 
 namespace weft::inline v0 {
 class PlatformIO;
@@ -33,11 +36,12 @@ namespace weft::inline v0::detail {
 
 enum class IoCode : std::uint8_t {
   // With a descriptor that can wait. Those that read ...
-  readable,  // no argument
-  read,      // address, length
-  readv,     // address: iovec*, length of them
-  accept,    // address: sockaddr* or null, second: socklen_t*
-  recvmsg,   // address: msghdr*, flags
+  readable,     // no argument
+  read,         // address, length
+  read_pooled,  // second: the PooledBuffer, once it has one; address, length: the driver's
+  readv,        // address: iovec*, length of them
+  accept,       // address: sockaddr* or null, second: socklen_t*
+  recvmsg,      // address: msghdr*, flags
   // ... and those that write.
   writable,
   write,
@@ -102,6 +106,8 @@ struct IoEntry {
   std::uint32_t in_flight = 0;
   UniqueFd owned;
   std::vector<UniqueFd> accepted;  // ahead of accept(), by a driver that does so; the oldest first
+  KeptBuffers kept;                // read ahead, by a driver that does so
+  std::int32_t kept_error = 0;     // after what is kept: -errno
   IoOperation* reader = nullptr;
   IoOperation* writer = nullptr;
   IoEntry* prev = nullptr;  // the driver's list of all
@@ -111,6 +117,9 @@ struct IoEntry {
   [[nodiscard]] IoOperation*& slot_of(IoCode code) noexcept {
     return reads(code) ? reader : writer;
   }
+  [[nodiscard]] bool has_read_ahead() const noexcept { return !kept.empty() || kept_error != 0; }
+  // Whether its next loop has to hear of it (O4, O5).
+  [[nodiscard]] bool has_ahead() const noexcept { return !accepted.empty() || has_read_ahead(); }
 };
 
 }  // namespace weft::inline v0::detail

@@ -10,7 +10,7 @@
 //                of its, under a lock that settles who.
 // Cancellation   cancel() answers at once (true: over, nothing was taken) or later (false: the
 //                waiter is woken, the result says whether by -ECANCELED or with what was taken).
-// Allocation     an entry per descriptor; none per operation.
+// Allocation     an entry per descriptor; none per operation. read_pooled(): the loop's BufferPool.
 //
 // docs/design/io_drivers.md says how the three differ, and what a fourth has to do:
 // tests/conformance/ is its examination.
@@ -36,6 +36,9 @@ class PlatformIO {
   // Requires: no operation is under way. Entries that are left belong to their descriptors.
   virtual ~PlatformIO();
 
+  // The driver of the loop that runs here.
+  [[nodiscard]] static PlatformIO* current_or_null() noexcept;
+
   [[nodiscard]] virtual Driver driver() const noexcept = 0;
   // Whether this thread may drive it: false on another than its maker's, where the kernel insists.
   [[nodiscard]] virtual bool is_usable_here() noexcept { return true; }
@@ -46,7 +49,7 @@ class PlatformIO {
   // It leaves. Requires: no operation of its is under way. The entry is freed, by O3.
   void detach(detail::IoEntry& entry) noexcept;
   // It leaves, for another loop. Returns: false if the entry is freed; true if connections were
-  // accepted ahead: then it stays the caller's, of no loop, until adopt().
+  // accepted, or bytes read, ahead: then it stays the caller's, of no loop, until adopt().
   [[nodiscard]] bool let_go(detail::IoEntry& entry) noexcept;
   // Its next loop is this. Frees an entry of no loop.
   [[nodiscard]] detail::IoEntry& adopt(detail::IoEntry& entry);
@@ -86,6 +89,8 @@ class PlatformIO {
   [[nodiscard]] std::size_t pending() const noexcept { return pending_; }
   // Descriptors of this loop.
   [[nodiscard]] std::size_t entries() const noexcept { return entries_.load(detail::relaxed); }
+  // Buffers of this loop's pool that are out of it: with tasks, or kept by descriptors.
+  [[nodiscard]] std::size_t buffers_lent() const noexcept { return pool_ ? pool_->lent() : 0; }
   // Whether poll(0) would find something to do, as far as can be told without the kernel.
   [[nodiscard]] virtual bool has_completions() const noexcept { return false; }
   // Descriptors that died elsewhere wait for poll() to close them. A glance.
@@ -96,14 +101,29 @@ class PlatformIO {
  protected:
   // Returns: a new entry, of the driver's own type.
   [[nodiscard]] virtual detail::IoEntry* make_entry(int fd) = 0;
-  // Accepts no more ahead. When this returns, the kernel has nothing more to say of the entry.
+  // Accepts and reads no more ahead. When this returns, the kernel has nothing more to say of the
+  // entry.
   virtual void quiesce(detail::IoEntry&) noexcept {}
+  // Whether quiesce() would have something to do.
+  [[nodiscard]] virtual bool is_with_kernel(const detail::IoEntry&) const noexcept { return false; }
   // No operation of the entry's is under way. Frees it, by O3.
   virtual void drop_entry(detail::IoEntry& entry) noexcept = 0;
   // The descriptor should be in non-blocking mode.
   [[nodiscard]] virtual bool wants_nonblocking() const noexcept = 0;
   virtual bool begin(detail::IoOperation& operation) = 0;
   virtual bool withdraw(detail::IoOperation& operation) noexcept = 0;
+
+  // A pool for this loop.
+  [[nodiscard]] virtual detail::BufferPool* make_pool() { return new detail::BufferPool(*this); }
+
+  // The loop's pool; null until the first read_pooled().
+  [[nodiscard]] detail::BufferPool* pool() const noexcept { return pool_; }
+  // For a read_pooled() that is about to read: takes a buffer, as its second, address and length.
+  // Returns: false if there is no memory.
+  [[nodiscard]] bool take_buffer(detail::IoOperation& operation) noexcept;
+  // It has read, with `result`: the buffer is filled, or goes back.
+  static void fill_buffer(detail::IoOperation& operation, std::int32_t result) noexcept;
+  [[nodiscard]] detail::Chaos& chaos() noexcept { return chaos_; }
 
   // The operation is over, and its waiter is woken.
   void finish(detail::IoOperation& operation, std::int32_t result) noexcept;
@@ -125,6 +145,7 @@ class PlatformIO {
 
   const int wake_fd_;
   detail::Chaos chaos_;
+  detail::BufferPool* pool_ = nullptr;  // its own owner, with those who hold its buffers
   std::size_t pending_ = 0;
   detail::Atomic<std::size_t> entries_{0};  // relaxed: a count, and one thread at a time writes it
   bool driven_ = true;                      // under the owners' lock
