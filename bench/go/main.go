@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// Go in suite runtime: go_bench_runtime speaks the line protocol of bench/harness/contestant.h;
+// Go in suites runtime and sync: go_bench_runtime speaks the line protocol of bench/harness/contestant.h;
 // `go_bench_runtime --echo` is an echo server on one P.
 package main
 
@@ -86,6 +86,8 @@ func answer(line string) string {
 		return pingpongSleeping(n)
 	case "spawn_join_mt":
 		return spawnJoin(n)
+	case "contend_two_loops":
+		return contendTwoLoops(n)
 	}
 	return "error no measure named " + words[1]
 }

@@ -34,6 +34,21 @@ Mutex::~Mutex() {
   std::abort();
 }
 
+void Mutex::unlock_contended() noexcept {
+  const Executor* here = detail::thread_state().executor;
+  const auto [was_owner, next] = core_.unlock(here ? here->home() : 0);
+  if (!was_owner) abort_not_owner();
+  if (next) detail::Waiter::from(*next).notify();
+}
+
+bool Mutex::Wait::take_or_wait() noexcept { return mutex_.core_.lock_or_wait(*this); }
+
+detail::Withdrawn Mutex::Wait::withdraw() noexcept {
+  const auto [how, next] = mutex_.core_.withdraw(*this);
+  if (next) from(*next).notify();
+  return how;
+}
+
 void Mutex::abort_not_owner() const noexcept {
   const Executor* here = detail::thread_state().executor;
   std::string message = "unlock() of " + called(name_);

@@ -5,13 +5,6 @@
 
 namespace weft::inline v0::detail {
 
-Waiter::~Waiter() {
-  WEFT_DEBUG_ASSERT(state != WaitState::waiting && state != WaitState::notified,
-                    "L12: a frame is destroyed after its wait has ended");
-}
-
-void Waiter::require_loop(const char* what) { home = Executor::current(what).home(); }
-
 void Waiter::notify() noexcept {
   Executor* here = Executor::current_or_null();
   if (here != nullptr && here->home() == home) return here->post_here(*this);

@@ -104,10 +104,8 @@ class Mutex {
   // Requires: this loop locked it. Ends the process if not.
   void unlock() noexcept {
     const Executor* here = detail::thread_state().executor;
-    const auto [was_owner, next] = core_.unlock(here ? here->home() : 0);
-    if (!was_owner) [[unlikely]]
-      abort_not_owner();
-    if (next) detail::Waiter::from(*next).notify();
+    if (!here || !core_.try_unlock(here->home())) [[unlikely]]
+      unlock_contended();
   }
 
   [[nodiscard]] bool is_locked() const noexcept { return core_.is_locked(); }
@@ -115,6 +113,7 @@ class Mutex {
 
  private:
   void owned_at(std::source_location at) noexcept { held_at_.store(at, detail::relaxed); }
+  void unlock_contended() noexcept;
   [[noreturn]] void abort_not_owner() const noexcept;
   void describe_wait(TaskTreeCollector& tree, const detail::WaitNode& waiter);
 
@@ -132,12 +131,8 @@ class Mutex::Wait : public detail::Waiter {
   Wait(Mutex& mutex, std::source_location at) noexcept : mutex_(mutex), at_(at) {}
 
   bool take() noexcept { return mutex_.core_.try_lock(home); }
-  bool take_or_wait() noexcept { return mutex_.core_.lock_or_wait(*this); }
-  detail::Withdrawn withdraw() noexcept {
-    const auto [how, next] = mutex_.core_.withdraw(*this);
-    if (next) from(*next).notify();
-    return how;
-  }
+  bool take_or_wait() noexcept;
+  detail::Withdrawn withdraw() noexcept;
   void give_back() noexcept { mutex_.unlock(); }
   void introspect(TaskTreeCollector& tree) { mutex_.describe_wait(tree, *this); }
 

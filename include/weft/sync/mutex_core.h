@@ -49,16 +49,21 @@ class MutexCore {
     return false;
   }
 
+  // Returns: false if there are waiters, or this loop is not the owner.
+  [[nodiscard]] bool try_unlock(Home home) noexcept {
+    Word expected = owned_by(home);
+    // release: what the owner did, to the next. [U]
+    return word_.load(relaxed) == expected &&
+           word_.compare_exchange_strong(expected, kUnlocked, release, relaxed);
+  }
+
   struct Unlocked {
     bool was_owner;
     WaitNode* next;  // owns it now, and is to be notified; or null
   };
+  // What try_unlock() did not do.
   [[nodiscard]] Unlocked unlock(Home home) noexcept {
-    Word expected = owned_by(home);
-    // release: what the owner did, to the next. [U]
-    if (word_.compare_exchange_strong(expected, kUnlocked, release, relaxed))
-      return {true, nullptr};
-    if ((expected & ~kWaiters) != owned_by(home)) return {false, nullptr};
+    if ((word_.load(relaxed) & ~kWaiters) != owned_by(home)) return {false, nullptr};
     StateLock lock(state_mu_);
     return {true, pass_on()};
   }

@@ -17,8 +17,10 @@
 //     static constexpr const char* kWhat    "Mutex::lock()"
 #include <utility>
 
+#include "weft/base/assert.h"
 #include "weft/core/continuation.h"
 #include "weft/core/executor.h"
+#include "weft/core/thread_state.h"
 #include "weft/sync/wait_node.h"
 
 namespace weft::inline v0::detail {
@@ -37,11 +39,17 @@ class Waiter : public WaitNode, private Runnable {
 
  protected:
   Waiter() noexcept : Runnable(&arrived) {}
-  ~Waiter();
+  ~Waiter() {
+    WEFT_DEBUG_ASSERT(state != WaitState::waiting && state != WaitState::notified,
+                      "L12: a frame is destroyed after its wait has ended");
+  }
 
   void begin_wait(Continuation waiter) noexcept { continuation_ = waiter; }
   // Sets home. Throws UsageError off any loop.
-  void require_loop(const char* what);
+  void require_loop(const char* what) {
+    Executor* here = thread_state().executor;
+    home = (here ? *here : Executor::current(what)).home();
+  }
 
  private:
   static void arrived(Runnable& work) noexcept;
