@@ -3,6 +3,7 @@
 package main
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,6 +26,7 @@ func contendTwoLoops(n int) string {
 			for round := 0; round < rounds; round++ {
 				mutex.Lock()
 				inside++
+				runtime.Gosched()
 				mutex.Unlock()
 			}
 		}()

@@ -31,13 +31,6 @@ Task<void> lock_and_yield(Mutex& mutex, std::size_t rounds) {
   }
 }
 
-Task<void> lock_and_count(Mutex& mutex, std::size_t& inside, std::size_t rounds) {
-  for (std::size_t i = 0; i < rounds; ++i) {
-    auto lock = co_await mutex.lock();
-    ++inside;
-  }
-}
-
 Task<std::string> contend_one_loop(IOContext&, std::size_t n) {
   Mutex mutex;
   Stopwatch watch;
@@ -55,12 +48,11 @@ Task<std::string> contend_one_loop(IOContext&, std::size_t n) {
 
 Task<std::string> contend_two_loops(IOContext& context, std::size_t n) {
   Mutex mutex;
-  std::size_t inside = 0;
   Stopwatch watch;
   auto body = [&](Nursery& nursery) -> Task<NurseryEnd> {
     auto gate = co_await mutex.lock();
     for (std::size_t i = 0; i < kTasks; ++i) {
-      nursery.start_on(context.loop(i % 2), lock_and_count(mutex, inside, n / kTasks));
+      nursery.start_on(context.loop(i % 2), lock_and_yield(mutex, n / kTasks));
     }
     co_await sleep_for(std::chrono::milliseconds(20));  // all wait
     watch.restart();

@@ -24,7 +24,7 @@ async fn lock_uncontended(n: usize) -> String {
     watch.per_operation(n)
 }
 
-async fn contend(n: usize, yields: bool) -> String {
+async fn contend(n: usize) -> String {
     let mutex = Arc::new(Mutex::new(0usize));
     let began = Arc::new(AtomicUsize::new(0));
     let gate = mutex.lock().await;
@@ -36,9 +36,7 @@ async fn contend(n: usize, yields: bool) -> String {
             for _ in 0..rounds {
                 let mut inside = mutex.lock().await;
                 *inside += 1;
-                if yields {
-                    tokio::task::yield_now().await;
-                }
+                tokio::task::yield_now().await;
             }
         })
     };
@@ -81,8 +79,8 @@ fn answer(line: &str) -> String {
         ["run", name, count] => match (name, count.parse::<usize>()) {
             (_, Err(_)) | (_, Ok(0)) => "error n is a positive number".to_string(),
             ("lock_uncontended", Ok(n)) => on_one_thread(lock_uncontended(n)),
-            ("contend_one_loop", Ok(n)) => on_one_thread(contend(n, true)),
-            ("contend_two_loops", Ok(n)) => on_two_threads(contend(n, false)),
+            ("contend_one_loop", Ok(n)) => on_one_thread(contend(n)),
+            ("contend_two_loops", Ok(n)) => on_two_threads(contend(n)),
             _ => format!("error no measure named {name}"),
         },
         _ => "error expected: info | run <measure> <n>".to_string(),
