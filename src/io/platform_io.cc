@@ -165,7 +165,9 @@ void PlatformIO::close(IoEntry& entry, UniqueFd fd) noexcept {
   entry.owned = std::move(fd);
   entry.closing = true;
   ++entry.in_flight;  // finish() must not free it under our hands
-  for (IoOperation* operation : {entry.reader, entry.writer}) {
+  // The end of one may end the other: both may be branches of one wait.
+  for (IoOperation** slot : {&entry.reader, &entry.writer}) {
+    IoOperation* operation = *slot;
     if (operation && (operation->paused || withdraw(*operation))) finish(*operation, -EBADF);
   }
   if (--entry.in_flight == 0) detach(entry);
@@ -191,9 +193,9 @@ void PlatformIO::close_elsewhere(IoEntry& entry, UniqueFd fd) noexcept {
   io->wake();
 }
 
-void PlatformIO::take_closed_elsewhere() noexcept {
+bool PlatformIO::take_closed_elsewhere() noexcept {
   if (!closed_elsewhere_.load(detail::relaxed)) [[likely]]
-    return;
+    return false;
   IoEntry* entry;
   {
     std::lock_guard lock(owners_mutex());
@@ -204,6 +206,7 @@ void PlatformIO::take_closed_elsewhere() noexcept {
     close(*entry, std::move(entry->owned));
     entry = next;
   }
+  return true;
 }
 
 void PlatformIO::begin_driving() noexcept {

@@ -33,6 +33,15 @@ std::int32_t copy(const KeptBuffers& kept, std::span<const iovec> parts) noexcep
   return static_cast<std::int32_t>(sum);
 }
 
+// Returns: how many bytes copy() would.
+std::int32_t count(const KeptBuffers& kept, std::span<const iovec> parts) noexcept {
+  std::size_t room = 0;
+  for (const iovec& part : parts) room += part.iov_len;
+  std::size_t there = 0;
+  for (const PooledBuffer* from = kept.first(); from; from = from->next) there += from->length;
+  return static_cast<std::int32_t>(std::min(room, there));
+}
+
 void consume(KeptBuffers& kept, std::size_t bytes) noexcept {
   while (bytes > 0) {
     PooledBuffer& first = *kept.first();
@@ -49,7 +58,9 @@ std::int32_t take_message(KeptBuffers& kept, IoOperation& operation) noexcept {
   message.msg_namelen = 0;
   message.msg_controllen = 0;
   message.msg_flags = 0;
-  std::int32_t bytes = copy(kept, {message.msg_iov, message.msg_iovlen});
+  const std::span<const iovec> parts(message.msg_iov, message.msg_iovlen);
+  // A stream's way to pass over bytes: nothing is stored.
+  std::int32_t bytes = operation.flags & MSG_TRUNC ? count(kept, parts) : copy(kept, parts);
   if (!(operation.flags & MSG_PEEK)) consume(kept, static_cast<std::size_t>(bytes));
   return bytes;
 }

@@ -332,9 +332,9 @@ void UringIO::submit_cancel(std::uint64_t whom) noexcept {
 // --- Completing ---------------------------------------------------------------------------------
 
 void UringIO::poll(std::int64_t timeout_ns) {
-  take_closed_elsewhere();
+  // To close some may mean to wait for the kernel, and so to reap what makes others ready, or wakes.
+  if (take_closed_elsewhere() || ring_.has_completions()) timeout_ns = 0;
   if (buffers_) buffers_->take_returned();
-  if (ring_.has_completions()) timeout_ns = 0;
   if (timeout_ns != 0 || ring_.wants_to_enter()) enter(timeout_ns);
   ring_.reap(kEventsMax, [this](const io_uring_cqe& cqe) { completed(cqe); });
   take_closed_elsewhere();

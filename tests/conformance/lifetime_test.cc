@@ -237,6 +237,23 @@ TEST_P(Lifetime, ADescriptorOutlivesItsLoop) {
   EXPECT_EQ(get(pair.theirs), "");
 }
 
+// The end of the first branch cancels the second, in the middle of the close().
+TEST_P(Lifetime, CloseEndsAReaderAndAWriterThatAreOneWait) {
+  on_loop([]() -> Task<void> {
+    Pair pair = socket_pair();
+    const std::string much(1 << 16, 'x');
+    while (::send(pair.ours.number(), much.data(), much.size(), MSG_DONTWAIT) > 0) continue;
+    auto either = [&]() -> Task<bool> {
+      auto ready = co_await any_of(pair.ours.readable(), pair.ours.writable());
+      co_return !ready.has_value() && ready.error() == std::errc::bad_file_descriptor;
+    };
+    StartedTask<bool> waits = either().start_in_current_scope();
+    co_await settle();
+    pair.ours.close();
+    EXPECT_TRUE(co_await std::move(waits));
+  });
+}
+
 // Returns: whether the other end is closed now.
 bool sees_the_end(const UniqueFd& peer) {
   char byte;

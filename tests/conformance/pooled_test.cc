@@ -587,6 +587,45 @@ TEST_P(Pooled, BytesReadAheadMoveToTheNextLoop) {
   }
 }
 
+// To let go of it io_uring waits for the kernel, and meets what others wait for.
+TEST_P(Pooled, WhatDiesElsewhereDoesNotHoldUpOthers) {
+  on_loop([]() -> Task<void> {
+    Pair dies = tcp_pair(), stays = tcp_pair();
+    auto read = [](Descriptor& from) -> Task<std::string> {
+      Result<PooledBytes> bytes = co_await from.read_pooled();
+      co_return text_of(*bytes);
+    };
+    StartedTask<std::string> first = read(dies.ours).start_in_current_scope();
+    co_await settle();
+    put(dies.theirs, "x");
+    EXPECT_EQ(co_await std::move(first), "x");
+    StartedTask<std::string> second = read(stays.ours).start_in_current_scope();
+    co_await settle();
+    std::thread([gone = std::move(dies.ours)] {}).join();
+    put(stays.theirs, "hello");
+    auto text = co_await timeout(10s, std::move(second));
+    EXPECT_EQ(text.value_or("slept with a task ready"), "hello");
+  });
+}
+
+TEST_P(Pooled, BytesReadAheadArePassedOverWithoutAPlaceForThem) {
+  on_loop([]() -> Task<void> {
+    Pair pair = tcp_pair();
+    put(pair.theirs, "x");
+    Result<PooledBytes> first = co_await pair.ours.read_pooled();
+    EXPECT_EQ(text_of(*first), "x");
+    put(pair.theirs, "0123456789");
+    co_await settle();
+    iovec nowhere{nullptr, 4};
+    msghdr message{};
+    message.msg_iov = &nowhere;
+    message.msg_iovlen = 1;
+    Result<std::size_t> passed = co_await pair.ours.recvmsg(message, MSG_TRUNC);
+    EXPECT_EQ(passed.value_or(0), 4u);
+    EXPECT_EQ(co_await read_text(pair.ours), "456789");
+  });
+}
+
 // io_uring still reads it ahead, and lets go of it only on the thread of the ring.
 TEST_P(Pooled, WhatDiesBetweenTwoRunsIsClosedAtOnceOrByTheNext) {
   for (bool here : {true, false}) {

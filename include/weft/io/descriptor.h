@@ -230,6 +230,8 @@ class [[nodiscard]] Descriptor {
     return Wait<std::size_t, Code::writev>(
         this, {.address = const_cast<iovec*>(parts.data()), .length = parts.size()});
   }
+  // Of bytes that were read ahead (read_pooled()) there is no control data, and MSG_WAITALL returns what
+  // there is.
   [[nodiscard]] auto recvmsg(msghdr& message, int flags = 0) noexcept {
     return Wait<std::size_t, Code::recvmsg>(this, {.address = &message, .flags = flags});
   }

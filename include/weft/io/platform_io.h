@@ -129,8 +129,9 @@ class PlatformIO {
   void finish(detail::IoOperation& operation, std::int32_t result) noexcept;
   [[nodiscard]] int wake_fd() const noexcept { return wake_fd_; }
   [[nodiscard]] detail::IoEntry* first_entry() const noexcept { return first_; }
-  // What descriptors that died elsewhere left here. Called by every poll().
-  void take_closed_elsewhere() noexcept;
+  // What descriptors that died elsewhere left here. Called by every poll(). Returns: whether there
+  // were any.
+  bool take_closed_elsewhere() noexcept;
   // Entries outlive the driver where their descriptors do. Every driver's destructor calls it first.
   void orphan_entries() noexcept;
 

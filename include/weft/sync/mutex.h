@@ -17,7 +17,7 @@
 // that names both loops: with two tasks inside, there would be nothing to save.
 //
 // Threads        lock(), try_lock(), unlock(): on a loop; any thread that drives one. Tasks of many
-//                loops may share a Mutex.
+//                loops may share a Mutex, if those take posts (Executor::takes_posts()).
 // Cancellation   a lock() that waits is unlinked and takes nothing. One that has just become the owner
 //                and has not gone on yet passes the lock on, and ends cancelled. One that has gone on
 //                has the lock, and its guard unlocks it.

@@ -24,7 +24,7 @@ class MutexCore {
   using Home = std::uint32_t;
   using Word = std::uint64_t;
 
-  // acquire: what the last owner did. [pairs with U, P]
+  // acquire: what the last owner did. [pairs with U]
   [[nodiscard]] bool try_lock(Home home) noexcept {
     Word expected = kUnlocked;
     return word_.load(relaxed) == kUnlocked &&
@@ -64,8 +64,7 @@ class MutexCore {
   // What try_unlock() did not do.
   [[nodiscard]] Unlocked unlock(Home home) noexcept {
     if ((word_.load(relaxed) & ~kWaiters) != owned_by(home)) return {false, nullptr};
-    StateLock lock(state_mu_);
-    return {true, pass_on()};
+    return {true, pass_on(home)};
   }
 
   struct Withdrawal {
@@ -74,11 +73,8 @@ class MutexCore {
   };
   // The wait of this node is cancelled, on its home loop.
   [[nodiscard]] Withdrawal withdraw(WaitNode& node) noexcept {
-    StateLock lock(state_mu_);
-    if (node.state != WaitState::waiting) return {Withdrawn::passed_on, pass_on()};
-    node.unlink();
-    if (waiters_.empty()) word_.store(word_.load(relaxed) & ~kWaiters, relaxed);  // M2
-    return {Withdrawn::unlinked, nullptr};
+    if (unlink_waiting(node)) return {Withdrawn::unlinked, nullptr};
+    return {Withdrawn::passed_on, pass_on(node.home)};
   }
 
   [[nodiscard]] bool is_locked() const noexcept { return word_.load(relaxed) != kUnlocked; }
@@ -110,18 +106,33 @@ class MutexCore {
 
   static constexpr Word owned_by(Home home) noexcept { return Word{home} << kHomeShift | kLocked; }
 
-  // Requires: state_mu_, and the caller acts for the owner. The next waiter owns it at once.
-  WaitNode* pass_on() noexcept {
-    if (waiters_.empty()) {
-      word_.store(kUnlocked, release);  // P: as U
-      return nullptr;
-    }
+  // Returns: false if it does not wait any more.
+  bool unlink_waiting(WaitNode& node) noexcept {
+    StateLock lock(state_mu_);
+    if (node.state != WaitState::waiting) return false;
+    node.unlink();
+    if (waiters_.empty()) word_.store(word_.load(relaxed) & ~kWaiters, relaxed);  // M2
+    return true;
+  }
+
+  // For the owner. The first waiter owns it at once; without one nobody does, and then that is the
+  // last that is done with it here: whoever locks it next may destroy it.
+  WaitNode* pass_on(Home home) noexcept {
+    do {
+      StateLock lock(state_mu_);
+      if (!waiters_.empty()) return &notify_first();
+    } while (!try_unlock(home));
+    return nullptr;
+  }
+
+  // Requires: state_mu_; there is one.
+  WaitNode& notify_first() noexcept {
     WaitNode& next = waiters_.front();
     next.unlink();
     next.state = WaitState::notified;
     // relaxed: what the owner did reaches the next by the post that notifies it.
     word_.store(owned_by(next.home) | (waiters_.empty() ? 0 : kWaiters), relaxed);
-    return &next;
+    return next;
   }
 
   Atomic<Word> word_{kUnlocked};

@@ -2,6 +2,8 @@
 // Seed 000, rule by rule.
 #include "weft/sync/mutex.h"
 
+#include <algorithm>
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -424,6 +426,44 @@ TEST(MutexThreads, ManyLoopsTakeTurns) {
   run(loop, root());
   EXPECT_EQ(count, long{kTasks} * kRounds * (kLoops + 1));
   EXPECT_FALSE(mutex.is_locked());
+}
+
+// Whoever gets the lock last may destroy it, also while the unlock() before is about to return: seen by
+// a sanitizer. The waiter is cancelled so that the unlock() finds nobody at the last moment.
+TEST(MutexThreads, TheLastOneOutMayDestroyIt) {
+  LoopThread other;
+  for (int round = 0; round < 300; ++round) {
+    auto mutex = std::make_unique<Mutex>();
+    std::atomic<bool> waits = false;
+    auto waiter = [&]() -> Task<void> {
+      waits = true;
+      auto lock = co_await mutex->lock();
+    };
+    auto last = [&]() -> Task<void> {
+      {
+        auto lock = co_await mutex->lock();
+      }
+      mutex.reset();
+    };
+    auto owner = [&]() -> Task<void> {
+      auto lock = co_await mutex->lock();
+      auto body = [&](Nursery& n) -> Task<NurseryEnd> {
+        n.start_on(other.executor(), waiter());
+        while (!waits) co_await yield();
+        co_return cancel;
+      };
+      co_await with_nursery(body);
+      auto rest = [&](Nursery& n) -> Task<NurseryEnd> {
+        n.start_on(other.executor(), last());
+        co_await yield();
+        lock.unlock();
+        co_return join;
+      };
+      co_await with_nursery(rest);
+    };
+    ThreadLoop loop;
+    run(loop, owner());
+  }
 }
 
 // --- Misuse -------------------------------------------------------------------------------------
