@@ -34,6 +34,7 @@
 #include "weft/run/parallel.h"
 #include "weft/run/process.h"
 #include "weft/run/signals.h"
+#include "weft/sync/channel.h"
 #include "weft/sync/mutex.h"
 #include "weft/time/interval.h"
 #include "weft/time/sleep.h"

@@ -49,6 +49,11 @@ class Waiter : public WaitNode, private Runnable {
   Continuation continuation_;
 };
 
+// All that a core returned, outside of its lock.
+inline void notify_all(WaitList& woken) noexcept {
+  while (WaitNode* node = woken.pop_front()) Waiter::from(*node).notify();
+}
+
 template <class Wait>
 class SyncAwaiter final : private Wait {
  public:

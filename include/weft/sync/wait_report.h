@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+// What everything in sync/ says about those who wait for it: in the task tree, and when it is
+// destroyed too early.
+#include "weft/sync/wait_node.h"
+
+namespace weft::inline v0 {
+
+class TaskTreeCollector;
+
+namespace detail {
+
+struct WaitPlace {
+  unsigned place = 0;  // from 1; 0: it does not wait any more
+  unsigned of = 0;
+};
+// Requires: the lock that guards the list.
+[[nodiscard]] inline WaitPlace place_in(WaitList& waiters, const WaitNode& node) noexcept {
+  WaitPlace found;
+  for (WaitNode& each : waiters) {
+    ++found.of;
+    if (&each == &node) found.place = found.of;
+  }
+  return found;
+}
+
+// "Channel 'jobs' receive, 1 of 3 waiting". A null name is left out.
+struct Waited {
+  const char* kind;
+  const char* name;
+};
+void describe_wait(TaskTreeCollector& tree, Waited waited, const char* what, WaitPlace at);
+[[noreturn]] void abort_destroyed_while_awaited(Waited waited) noexcept;
+
+}  // namespace detail
+
+}  // namespace weft::inline v0
