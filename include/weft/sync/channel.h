@@ -108,7 +108,7 @@ class Channel {
     std::span<T> values(&value, 1);
     detail::WaitList woken;
     const typename Core::Sent how = core_.send(values, woken);
-    detail::notify_all(woken);
+    detail::Waiter::notify_all(woken);
     if (was_sent(how)) return {};
     return std::unexpected(how == Core::Sent::full ? ChannelError::full : ChannelError::closed);
   }
@@ -126,7 +126,7 @@ class Channel {
     std::optional<T> item;
     detail::WaitList woken;
     const typename Core::Received how = core_.receive(item, woken);
-    detail::notify_all(woken);
+    detail::Waiter::notify_all(woken);
     if (how == Core::Received::item) return std::move(*item);
     return std::unexpected(how == Core::Received::empty ? ChannelError::empty
                                                         : ChannelError::closed);
@@ -136,7 +136,7 @@ class Channel {
   void close() noexcept {
     detail::WaitList woken;
     core_.close(woken);
-    detail::notify_all(woken);
+    detail::Waiter::notify_all(woken);
   }
 
   // As of some moment during the call.
@@ -174,13 +174,13 @@ class Channel<T>::Send : public Core::SendNode {
   bool take() noexcept {
     detail::WaitList woken;
     how_ = channel_.core_.send(*this->values, woken);
-    detail::notify_all(woken);
+    detail::Waiter::notify_all(woken);
     return how_ != Core::Sent::full;
   }
   bool take_or_wait() noexcept {
     detail::WaitList woken;
     how_ = channel_.core_.send_or_wait(*this, woken);
-    detail::notify_all(woken);
+    detail::Waiter::notify_all(woken);
     return how_ != Core::Sent::full;
   }
   detail::Withdrawn withdraw() noexcept { return channel_.core_.withdraw(*this); }
@@ -213,13 +213,13 @@ class Channel<T>::ReceiveWait : public Core::ReceiveNode {
   bool take() noexcept {
     detail::WaitList woken;
     const typename Core::Received how = channel_.core_.receive(this->item, woken);
-    detail::notify_all(woken);
+    detail::Waiter::notify_all(woken);
     return how != Core::Received::empty;
   }
   bool take_or_wait() noexcept {
     detail::WaitList woken;
     const typename Core::Received how = channel_.core_.receive_or_wait(*this, woken);
-    detail::notify_all(woken);
+    detail::Waiter::notify_all(woken);
     return how != Core::Received::empty;
   }
   detail::Withdrawn withdraw() noexcept { return channel_.core_.withdraw(*this); }
@@ -250,7 +250,7 @@ class Channel<T>::ReceiveUpTo : public ReceiveWait {
     items.push_back(std::move(*this->item));
     detail::WaitList woken;
     core.receive_some(items, count, woken);
-    detail::notify_all(woken);
+    detail::Waiter::notify_all(woken);
     return items;
   }
 

@@ -24,7 +24,6 @@
 #include "weft/atomic/atomic.h"
 #include "weft/sync/item_queue.h"
 #include "weft/sync/wait_node.h"
-#include "weft/sync/wait_report.h"
 
 namespace weft::inline v0::detail {
 
@@ -93,10 +92,8 @@ class ChannelCore {
   bool close(WaitList& woken) noexcept {
     StateLock lock(state_mu_);
     if (std::exchange(closed_, true)) return false;
-    for (WaitList* waiters : {&senders_, &receivers_}) {
-      for (WaitNode& node : *waiters) node.state = WaitState::notified;
-      woken.splice_back(*waiters);
-    }
+    take_all(senders_, woken);
+    take_all(receivers_, woken);
     return true;
   }
 
@@ -163,9 +160,9 @@ class ChannelCore {
     for (unsigned left = kSectionMax; !values.empty(); --left) {
       if (left == 0) return Section::more;
       if (!receivers_.empty()) {
-        auto& receiver = static_cast<ReceiveNode&>(receivers_.front());
+        auto& receiver = static_cast<ReceiveNode&>(take_first(receivers_));
         receiver.item.emplace(std::move(values.front()));
-        done(receiver, woken);
+        woken.push_back(receiver);
       } else {
         if (queue_.must_grow()) return Section::must_grow;  // before full(): C2
         if (queue_.full()) return Section::full;
@@ -195,18 +192,13 @@ class ChannelCore {
     auto& sender = static_cast<SendNode&>(senders_.front());
     T& value = sender.values->front();
     *sender.values = sender.values->subspan(1);
-    if (sender.values->empty()) done(sender, woken);
+    if (sender.values->empty()) woken.push_back(take_first(senders_));
     return std::move(value);
   }
 
   static void wait_in(WaitList& waiters, WaitNode& node) noexcept {
     node.state = WaitState::waiting;
     waiters.push_back(node);
-  }
-  static void done(WaitNode& node, WaitList& woken) noexcept {
-    node.unlink();
-    node.state = WaitState::notified;
-    woken.push_back(node);
   }
 
   mutable StateMutex state_mu_;  // guards all that follows, and the steps of N1

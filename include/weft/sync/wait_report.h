@@ -10,20 +10,6 @@ class TaskTreeCollector;
 
 namespace detail {
 
-struct WaitPlace {
-  unsigned place = 0;  // from 1; 0: it does not wait any more
-  unsigned of = 0;
-};
-// Requires: the lock that guards the list.
-[[nodiscard]] inline WaitPlace place_in(WaitList& waiters, const WaitNode& node) noexcept {
-  WaitPlace found;
-  for (WaitNode& each : waiters) {
-    ++found.of;
-    if (&each == &node) found.place = found.of;
-  }
-  return found;
-}
-
 // "Channel 'jobs' receive, 1 of 3 waiting". A null name is left out.
 struct Waited {
   const char* kind;
