@@ -36,6 +36,7 @@
 #include "weft/run/signals.h"
 #include "weft/sync/channel.h"
 #include "weft/sync/mutex.h"
+#include "weft/sync/oneshot.h"
 #include "weft/time/interval.h"
 #include "weft/time/sleep.h"
 #include "weft/time/timeout.h"
