@@ -134,6 +134,11 @@ class ChannelCore {
     for (typename Queue::Chunks fresh;;) {  // what is not used is freed after the lock
       {
         StateLock lock(state_mu_);
+        if (values.size() == 1 && can_push()) [[likely]] {
+          queue_.push(std::move(values.front()));
+          values = {};
+          return Sent::all;
+        }
         if (fresh && queue_.must_grow()) queue_.grow(std::move(fresh));
         switch (put_in(values, woken)) {
           case Section::all:
@@ -155,6 +160,9 @@ class ChannelCore {
   }
 
   // Requires, as all that follows: state_mu_.
+  [[nodiscard]] bool can_push() const noexcept {
+    return !queue_.full() && receivers_.empty() && !closed_ && !queue_.must_grow();
+  }
   Section put_in(std::span<T>& values, WaitList& woken) noexcept {
     if (closed_) return Section::closed;  // C3
     for (unsigned left = kSectionMax; !values.empty(); --left) {

@@ -77,7 +77,7 @@ class ItemQueue {
 
   // The next push() needs a chunk first, or would if the queue were not full.
   [[nodiscard]] bool must_grow() const noexcept {
-    return grows_ && tail_ == end_of(tail_chunk_) && tail_chunk_->next == head_chunk_;
+    return tail_ == tail_end_ && grows_ && tail_chunk_->next == head_chunk_;
   }
   // Null if there is no memory.
   [[nodiscard]] Chunks make_chunk() const noexcept {
@@ -93,9 +93,10 @@ class ItemQueue {
   // Requires: !must_grow(), !full().
   void push(T&& value) noexcept {
     WEFT_DEBUG_ASSERT(!must_grow() && !full(), "Q4: a value is pushed where there is room");
-    if (tail_ == end_of(tail_chunk_)) {
+    if (tail_ == tail_end_) {
       tail_chunk_ = tail_chunk_->next;
       tail_ = start_of(tail_chunk_);
+      tail_end_ = tail_ + chunk_items_;
     }
     std::construct_at(tail_++, std::move(value));
     ++count_;
@@ -122,12 +123,12 @@ class ItemQueue {
     head_chunk_ = tail_chunk_ = first.release();
     head_chunk_->next = head_chunk_;
     head_ = tail_ = start_of(head_chunk_);
+    head_end_ = tail_end_ = head_ + chunk_items_;
   }
 
   static T* start_of(Chunk* chunk) noexcept {
     return reinterpret_cast<T*>(reinterpret_cast<std::byte*>(chunk) + kSlots);
   }
-  T* end_of(Chunk* chunk) const noexcept { return start_of(chunk) + chunk_items_; }
 
   void drop_head(Chunks& retired) noexcept {
     ++head_;
@@ -135,9 +136,10 @@ class ItemQueue {
       head_ = tail_ = start_of(head_chunk_);
       return;
     }
-    if (head_ != end_of(head_chunk_)) return;
+    if (head_ != head_end_) return;
     Chunk* left = std::exchange(head_chunk_, head_chunk_->next);
     head_ = start_of(head_chunk_);
+    head_end_ = head_ + chunk_items_;
     if (Chunk* spare = tail_chunk_->next; spare != left) {  // Q3
       spare->next = left->next;
       left->next = retired.release();
@@ -148,7 +150,9 @@ class ItemQueue {
   Chunk* head_chunk_ = nullptr;
   Chunk* tail_chunk_ = nullptr;
   T* head_ = nullptr;
+  T* head_end_ = nullptr;  // of its chunk
   T* tail_ = nullptr;
+  T* tail_end_ = nullptr;
   std::size_t count_ = 0;
   const std::size_t capacity_;
   const std::size_t chunk_items_;
