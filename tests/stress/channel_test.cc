@@ -19,7 +19,7 @@ constexpr std::size_t kItemsHere = 10'000'000;
 #else
 constexpr std::size_t kItemsHere = 1'000'000;
 #endif
-constexpr std::size_t kItems = kSanitized ? 200'000 : kItemsHere;
+constexpr std::size_t kItems = kSanitized ? 1'000'000 : kItemsHere;
 
 // Is in one place at a time: what was moved from has no number.
 class Item {
