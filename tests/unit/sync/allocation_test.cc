@@ -46,6 +46,39 @@ TEST_F(SyncAllocationTest, ChannelWaits) {
   expect_no_allocation(round);
 }
 
+// The halves' block, and nothing for the wait.
+TEST_F(SyncAllocationTest, OneshotTakesOneBlock) {
+  auto receives = [](OneshotReceiver<int>& receiver) -> Task<void> {
+    std::optional<int> value = co_await receiver.receive();
+    EXPECT_EQ(value, 1);
+  };
+  auto measured = [&]() -> Task<void> {
+    for (int i = 0; i < kWarmUp; ++i) {
+      CountedAllocations counted;
+      auto [sender, receiver] = oneshot<int>();
+      StartedTask<void> waits = receives(receiver).start_in_current_scope();
+      co_await yields(2);
+      EXPECT_TRUE(sender.send(1));
+      co_await std::move(waits);
+      EXPECT_LE(counted.news(), 1u);
+    }
+  };
+  run(loop, measured());
+}
+
+TEST_F(SyncAllocationTest, WaitsForWatchAndBroadcast) {
+  Watch<int> watch(1);
+  Broadcast<int> broadcast(1);
+  auto subscriber = broadcast.subscribe();
+  auto round = [&]() -> Task<void> {
+    auto changed = co_await timeout(1ms, watch.until_changed());
+    EXPECT_FALSE(changed);
+    auto received = co_await timeout(1ms, subscriber.receive());
+    EXPECT_FALSE(received);
+  };
+  expect_no_allocation(round);
+}
+
 TEST_F(SyncAllocationTest, AnUnboundedChannelKeepsAChunk) {
   auto channel = Channel<int>::unbounded();
   auto round = [&]() -> Task<void> {
