@@ -87,6 +87,20 @@ TYPED_TEST(BroadcastTest, ASlowOneIsToldHowManyItMissed) {
                                   "exact missed 5", "exact 6"}));
 }
 
+// As if another thread came between the last look and the wait.
+TYPED_TEST(BroadcastTest, AValueThatComesWhileTheWaitBeginsIsNotMissed) {
+  auto root = [&]() -> Task<void> {
+    auto subscriber = this->broadcast.subscribe();
+    auto awaiter = subscriber.receive().operator co_await();
+    EXPECT_FALSE(awaiter.await_ready());
+    this->broadcast.send(1);
+    EXPECT_FALSE(awaiter.await_suspend(weft::detail::Continuation()));
+    EXPECT_EQ(*awaiter.await_resume()->value, 1);
+    co_return;
+  };
+  run_on(this->loop, root());
+}
+
 TYPED_TEST(BroadcastTest, ACancelledReceiveTakesNothing) {
   auto root = [&]() -> Task<void> {
     auto subscriber = this->broadcast.subscribe();

@@ -78,6 +78,19 @@ TYPED_TEST(WatchTest, AChangeBetweenTheLookAndTheWaitIsNotMissed) {
   run_on(this->loop, root());
 }
 
+// As if another thread came between the last look and the wait.
+TYPED_TEST(WatchTest, NorIsOneThatComesWhileTheWaitBegins) {
+  auto root = [&]() -> Task<void> {
+    auto awaiter = this->watch.until_changed().operator co_await();
+    EXPECT_FALSE(awaiter.await_ready());
+    this->watch.set(2);
+    EXPECT_FALSE(awaiter.await_suspend(weft::detail::Continuation()));
+    EXPECT_EQ(*awaiter.await_resume(), 2);
+    co_return;
+  };
+  run_on(this->loop, root());
+}
+
 // corral takes lambdas only.
 TYPED_TEST(WatchTest, MatchesLambdasFunctionsAndObjects) {
   auto root = [&]() -> Task<void> {
