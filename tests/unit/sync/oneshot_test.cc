@@ -172,6 +172,30 @@ TEST(OneshotThreads, AThreadWithoutALoopAnswersAnotherLoop) {
   run(loop, root());
 }
 
+// The receive is cancelled at about the time when another loop sends: it has the value, or the next has.
+TEST(OneshotThreads, AValueIsNotLostToACancel) {
+  ThreadLoop loop;
+  LoopThread other;
+  auto sends = [](OneshotSender<Value> sender, int value) -> Task<void> {
+    EXPECT_TRUE(sender.send(std::make_unique<int>(value)));
+    co_return;
+  };
+  auto root = [&]() -> Task<void> {
+    for (int i = 0; i < 500; ++i) {
+      auto [sender, receiver] = oneshot<Value>();
+      auto body = [&, &tx = sender, &rx = receiver](Nursery& n) -> Task<NurseryEnd> {
+        n.start_on(other.executor(), sends(std::move(tx), i));
+        auto [got, over] = co_await any_of(rx.receive(), yields(i % 50));
+        if (!got) got.emplace(co_await rx.receive());
+        EXPECT_EQ(*got ? ***got : -1, i);
+        co_return join;
+      };
+      co_await with_nursery(body);
+    }
+  };
+  run(loop, root());
+}
+
 TEST(OneshotDeathTest, DestroyingAReceiverThatIsAwaited) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   auto misuse = [] {
