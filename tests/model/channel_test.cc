@@ -186,7 +186,10 @@ struct CloseMeetsBoth : Room<Self, 3> {
   void thread(unsigned self) {
     if (self == 0 && this->send(self, 0)) this->send(self, 1);
     if (self == 1) this->receive(self) && this->receive(self);
-    if (self == 2) this->close();
+    if (self == 2) {
+      this->close();
+      RL_ASSERT(!this->send(self, 2));  // nothing gets in after a close
+    }
   }
 };
 struct RendezvousCloseMeetsBoth : CloseMeetsBoth<RendezvousCloseMeetsBoth> {
