@@ -24,11 +24,40 @@ namespace weft::inline v0::detail {
 enum class WaitState : std::uint8_t { idle, waiting, notified, resumed, cancelled };
 
 struct WaitNode : ListNode<> {
-  std::uint32_t home = 0;  // the loop that it waits on (HomeIndex)
+  std::uint32_t home = 0;    // the loop that it waits on (HomeIndex)
+  std::uint32_t amount = 0;  // what it wants or was given; the thing waited for says which
   WaitState state = WaitState::idle;
 };
 
 using WaitList = IntrusiveList<WaitNode>;
+
+// Where a node stands in the list that it waits in.
+struct WaitPlace {
+  unsigned place;  // from 1; 0 if it does not wait any more
+  unsigned of;
+};
+// Requires: the lock that guards the list.
+inline WaitPlace place_in(WaitList& list, const WaitNode& node) noexcept {
+  WaitPlace found{0, 0};
+  for (WaitNode& each : list) {
+    ++found.of;
+    if (&each == &node) found.place = found.of;
+  }
+  return found;
+}
+
+// N1 for the first of the list. Requires: the lock that guards it, and that it is not empty.
+inline WaitNode& take_first(WaitList& list) noexcept {
+  WaitNode& first = list.front();
+  first.unlink();
+  first.state = WaitState::notified;
+  return first;
+}
+// The same for all; they go to the end of `taken`.
+inline void take_all(WaitList& list, WaitList& taken) noexcept {
+  for (WaitNode& each : list) each.state = WaitState::notified;
+  taken.splice_back(list);
+}
 
 // What became of a wait that is cancelled.
 enum class Withdrawn : std::uint8_t {

@@ -32,6 +32,11 @@ class Waiter : public WaitNode, private Runnable {
 
   // N1. From here on it is its home loop's.
   void notify() noexcept;
+  // Each of those that were taken out together, in order. A node may be gone after its notify(), so it
+  // leaves the list first.
+  static void notify_all(WaitList& taken) noexcept {
+    while (WaitNode* node = taken.pop_front()) from(*node).notify();
+  }
 
   [[nodiscard]] Strand* strand() const noexcept { return continuation_.strand(); }
 
