@@ -35,6 +35,7 @@
 #include "weft/run/process.h"
 #include "weft/run/signals.h"
 #include "weft/sync/mutex.h"
+#include "weft/sync/semaphore.h"
 #include "weft/time/interval.h"
 #include "weft/time/sleep.h"
 #include "weft/time/timeout.h"
