@@ -34,6 +34,8 @@
 #include "weft/run/parallel.h"
 #include "weft/run/process.h"
 #include "weft/run/signals.h"
+#include "weft/sync/auto_event.h"
+#include "weft/sync/event.h"
 #include "weft/sync/mutex.h"
 #include "weft/sync/semaphore.h"
 #include "weft/time/interval.h"
