@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+// L11 for sync/: waiting, being served and being cancelled takes no global operator new, and no pool
+// block but the frames of the tasks themselves.
+#include <gtest/gtest.h>
+
+#include "support/counted_allocations.h"
+#include "support/loop_fixture.h"
+
+namespace {
+
+using namespace weft;
+using namespace weft::test;
+using weft::testing::VirtualLoop;
+
+constexpr int kWarmUp = 4;
+constexpr int kRounds = 50;
+
+struct SyncAllocationTest : LoopTest<VirtualLoop> {
+  // A round starts a task that waits, lets it through, and starts another that is cancelled while it
+  // waits: two frames for each task, its own and the subject's, beside the round's.
+  template <class Subject, class Let>
+  void expect_frames_only(Subject subject, Let let_through) {
+    auto round = [&]() -> Task<void> {
+      StartedTask<void> served = subject().start_in_current_scope();
+      co_await yield();
+      co_await yield();
+      let_through();
+      co_await std::move(served);
+      StartedTask<void> cancelled = subject().start_in_current_scope();
+      co_await yield();
+      co_await yield();
+      cancelled.cancel();
+      Outcome<void> how = co_await cancelled.outcome();
+      EXPECT_TRUE(how.is_cancelled());
+    };
+    auto measured = [&]() -> Task<void> {
+      for (int i = 0; i < kWarmUp; ++i) co_await round();
+      CountedAllocations counted;
+      for (int i = 0; i < kRounds; ++i) co_await round();
+      EXPECT_EQ(counted.news(), 0u);
+      EXPECT_LE(counted.blocks(), std::uint64_t{3} * kRounds);
+    };
+    run(loop, measured());
+  }
+};
+
+TEST_F(SyncAllocationTest, MutexLock) {
+  Mutex mutex;
+  auto subject = [&]() -> Task<void> { co_await mutex.lock_raw(); };
+  auto unlock = [&] { mutex.unlock(); };
+  auto unlock_at_the_end = [&]() -> Task<void> {
+    mutex.unlock();
+    co_return;
+  };
+  run(loop, subject());
+  expect_frames_only(subject, unlock);
+  run(loop, unlock_at_the_end());
+}
+
+TEST_F(SyncAllocationTest, SemaphoreAcquire) {
+  Semaphore semaphore({.permits = 0, .max = 3});
+  auto subject = [&]() -> Task<void> { co_await semaphore.acquire_raw(3); };
+  auto release = [&] { semaphore.release(3); };
+  expect_frames_only(subject, release);
+}
+
+TEST_F(SyncAllocationTest, EventWait) {
+  Event event;
+  auto subject = [&]() -> Task<void> { co_await event.wait(); };
+  auto pulse = [&] {
+    event.set();
+    event.reset();
+  };
+  expect_frames_only(subject, pulse);
+}
+
+TEST_F(SyncAllocationTest, AutoEventWait) {
+  AutoEvent event;
+  auto subject = [&]() -> Task<void> { co_await event.wait(); };
+  auto set = [&] { event.set(); };
+  expect_frames_only(subject, set);
+}
+
+}  // namespace
