@@ -39,6 +39,8 @@
 #include "weft/sync/event.h"
 #include "weft/sync/latch.h"
 #include "weft/sync/mutex.h"
+#include "weft/sync/once.h"
+#include "weft/sync/parking_lot.h"
 #include "weft/sync/semaphore.h"
 #include "weft/time/interval.h"
 #include "weft/time/sleep.h"
