@@ -41,6 +41,7 @@
 #include "weft/sync/mutex.h"
 #include "weft/sync/once.h"
 #include "weft/sync/parking_lot.h"
+#include "weft/sync/rate_limiter.h"
 #include "weft/sync/semaphore.h"
 #include "weft/time/interval.h"
 #include "weft/time/sleep.h"

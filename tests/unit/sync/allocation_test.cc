@@ -81,4 +81,43 @@ TEST_F(SyncAllocationTest, AutoEventWait) {
   expect_frames_only(subject, set);
 }
 
+TEST_F(SyncAllocationTest, LatchWait) {
+  Latch* current = nullptr;
+  auto subject = [&]() -> Task<void> {
+    Latch latch(1);
+    current = &latch;
+    co_await latch.wait();
+  };
+  auto count_down = [&] { current->count_down(); };
+  expect_frames_only(subject, count_down);
+}
+
+TEST_F(SyncAllocationTest, BarrierArriveAndWait) {
+  Barrier* current = nullptr;
+  auto subject = [&]() -> Task<void> {
+    Barrier barrier(2);
+    current = &barrier;
+    co_await barrier.arrive_and_wait();
+  };
+  auto drop = [&] { current->arrive_and_drop(); };
+  expect_frames_only(subject, drop);
+}
+
+TEST_F(SyncAllocationTest, ParkingLotPark) {
+  ParkingLot lot;
+  auto subject = [&]() -> Task<void> { co_await lot.park(); };
+  auto unpark = [&] { lot.unpark_one(); };
+  expect_frames_only(subject, unpark);
+}
+
+TEST_F(SyncAllocationTest, RateLimiterAcquire) {
+  RateLimiter limiter({.tokens = 1, .interval = std::chrono::seconds(1), .burst = 1});
+  auto subject = [&]() -> Task<void> {
+    static_cast<void>(limiter.try_acquire());  // so that the next one waits
+    co_await limiter.acquire();
+  };
+  auto time_does_it = [] {};
+  expect_frames_only(subject, time_does_it);
+}
+
 }  // namespace
