@@ -116,7 +116,8 @@ struct AResetBetweenTwoSets : Manual<AResetBetweenTwoSets, 3> {
 
 // --- Auto reset ---------------------------------------------------------------------------------
 
-// One signal, which goes round: whoever is let through sets it for the next. So it is there at the end.
+// One signal, which goes round: whoever is let through sets it for the next. So it is there at the
+// end.
 template <class Self, int kThreads, int kCancelled>
 struct OneSignal : Loops<Self, kThreads> {
   AutoEventCore event;

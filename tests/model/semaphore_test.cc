@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // SemaphoreCore: never more inside than there are permits, who enters sees what those did who left,
-// nobody is forgotten, and a cancelled waiter takes nothing with it, whether it was waiting or had been
-// given its permits already.
+// nobody is forgotten, and a cancelled waiter takes nothing with it, whether it was waiting or had
+// been given its permits already.
 #include "weft/sync/semaphore_core.h"
 
 #include "weft_model.h"
@@ -106,8 +106,8 @@ struct LargeAndSmall : Room<Self, 3, 1, 2> {
 struct ALargeOneWaitsForBoth : LargeAndSmall<ALargeOneWaitsForBoth, false> {};
 struct ALargeOneIsCancelled : LargeAndSmall<ALargeOneIsCancelled, true> {};
 
-// A gives one, B wanted two and is cancelled, C takes the one: and sees what A did, though B has written
-// the word between them.
+// A gives one, B wanted two and is cancelled, C takes the one: and sees what A did, though B has
+// written the word between them.
 struct AWithdrawnWaitPassesOnWhatOthersDid : Room<AWithdrawnWaitPassesOnWhatOthersDid, 3, 0, 2> {
   weft_model::Plain written;
   void thread(unsigned index) {

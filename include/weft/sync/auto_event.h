@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-// weft::AutoEvent: each set() lets exactly one coroutine through: the one that has waited longest, or
-// else the next that comes.
+// weft::AutoEvent: each set() lets exactly one coroutine through: the one that has waited longest,
+// or else the next that comes.
 //
 //     AutoEvent work("work");
 //     for (;;) {
@@ -10,13 +10,14 @@
 //     }
 //     work.set();                // anywhere, on any thread
 //
-// It remembers one signal: set() while it is set already is lost. To count them use Semaphore; to let
-// everybody through, Event.
+// It remembers one signal: set() while it is set already is lost. To count them use Semaphore; to
+// let everybody through, Event.
 //
 // Threads        wait(): on a loop. Everything else: any thread. Tasks of many loops may share one.
-// Cancellation   a wait() that waits is unlinked and takes nothing. One that has just been let through and has
-//                not gone on yet passes its signal on, to the next or to the event, and ends cancelled. As a
-//                branch of a combinator it has used its signal up, also if another branch fails.
+// Cancellation   a wait() that waits is unlinked and takes nothing. One that has just been let
+//                through and has not gone on yet passes its signal on, to the next or to the event,
+//                and ends cancelled. As a branch of a combinator it has used its signal up, also if
+//                another branch fails.
 // Resumption     on the loop that awaited, through its ready ring; never inside of set().
 // Memory order   what happens before set() is visible to the one that it lets through.
 // Errors         wait() off any loop: UsageError.

@@ -9,17 +9,18 @@
 //       co_await step.arrive_and_wait();
 //     }
 //
-// arrive_and_wait() returns when all parties have arrived: true for the one that came last, false for the
-// others. arrive_and_drop() is a party's last word: it counts for this phase, and is not expected in the
-// next. If that ends the phase, nobody gets true.
+// arrive_and_wait() returns when all parties have arrived: true for the one that came last, false
+// for the others. arrive_and_drop() is a party's last word: it counts for this phase, and is not
+// expected in the next. If that ends the phase, nobody gets true.
 //
-// Threads        arrive_and_wait(): on a loop. Everything else: any thread. Tasks of many loops may share one.
-// Cancellation   a cancelled wait takes its arrival back: the others wait for somebody in its place. Once the
-//                phase is over there is nothing to take back, as the others have gone on: then the wait
-//                ends with its result, and cancellation strikes at the next await. A party that
-//                leaves for good calls arrive_and_drop() as it unwinds.
-// Resumption     on the loop that awaited, in arrival order there, through its ready ring; never inside of
-//                another's arrival.
+// Threads        arrive_and_wait(): on a loop. Everything else: any thread. Tasks of many loops may
+//                share one.
+// Cancellation   a cancelled wait takes its arrival back: the others wait for somebody in its
+//                place. Once the phase is over there is nothing to take back, as the others have
+//                gone on: then the wait ends with its result, and cancellation strikes at the next
+//                await. A party that leaves for good calls arrive_and_drop() as it unwinds.
+// Resumption     on the loop that awaited, in arrival order there, through its ready ring; never
+//                inside of another's arrival.
 // Memory order   what happens before any arrival of a phase is visible after its waits return.
 // Errors         UsageError: no parties; arriving when all have dropped; waiting off any loop.
 // Allocation     none.
@@ -39,12 +40,13 @@ class Barrier {
  public:
   using Count = detail::BarrierCore::Count;
 
-  // The name is shown in the task tree and in messages. Requires: it outlives the Barrier. UsageError
-  // if there are no parties.
+  // The name is shown in the task tree and in messages. Requires: it outlives the Barrier.
+  // UsageError if there are no parties.
   explicit Barrier(Count parties, const char* name = nullptr);
   Barrier(const Barrier&) = delete;
   Barrier& operator=(const Barrier&) = delete;
-  // Requires: nobody waits at it, nor was woken and has not gone on yet. Ends the process if somebody waits.
+  // Requires: nobody waits at it, nor was woken and has not gone on yet. Ends the process if
+  // somebody waits.
   ~Barrier();
 
   // Returns: an awaitable of a bool. It arrives when it is awaited.

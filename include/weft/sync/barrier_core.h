@@ -5,8 +5,8 @@
 //
 // Invariants
 //   R1  waiters_ are those who have arrived in this phase; they and missing_ make up parties_.
-//   R2  missing_ > 0 while there are parties: whoever makes it 0 ends the phase, takes all waiters, and
-//       begins the next.
+//   R2  missing_ > 0 while there are parties: whoever makes it 0 ends the phase, takes all waiters,
+//       and begins the next.
 #include <cstdint>
 
 #include "weft/atomic/atomic.h"
@@ -21,7 +21,8 @@ class BarrierCore {
 
   explicit BarrierCore(Count parties) noexcept : parties_(parties), missing_(parties) {}
 
-  // Returns: true if it was the last, and the phase is over; false if the node waits for the others.
+  // Returns: true if it was the last, and the phase is over; false if the node waits for the
+  // others.
   [[nodiscard]] bool arrive_or_wait(WaitNode& node, WaitList& woken) noexcept {
     StateLock lock(state_mu_);
     WEFT_ASSERT(missing_ > 0, "nobody arrives at a Barrier that all parties have dropped");

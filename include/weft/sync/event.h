@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-// weft::Event: many coroutines wait; one set() wakes them all, and lets everybody through until reset().
+// weft::Event: many coroutines wait; one set() wakes them all, and lets everybody through until
+// reset().
 //
 //     Event ready("configuration");
 //     co_await ready.wait();     // in any number of tasks
@@ -9,19 +10,21 @@
 // To let one through per set() use AutoEvent; for permits, Semaphore; for values, Channel.
 //
 // A set() wakes those who wait at that moment, also if a reset() follows before they have gone on.
-// Who returns from wait() may destroy the event, if nobody else uses it: set() does not touch it any
-// more then.
+// Who returns from wait() may destroy the event, if nobody else uses it: set() does not touch it
+// any more then.
 //
 // Threads        wait(): on a loop. Everything else: any thread. Tasks of many loops may share one.
-// Cancellation   wait() is a cancel point on every call, also while the event is set; a cancelled wait
-//                takes nothing, and ends cancelled even if it was woken and has not gone on yet.
-// Resumption     on the loop that awaited, in arrival order there, through its ready ring; never inside of
-//                set().
-// Memory order   what happens before set() is visible after wait() returns, and after is_set() is true.
+// Cancellation   wait() is a cancel point on every call, also while the event is set; a cancelled
+//                wait takes nothing, and ends cancelled even if it was woken and has not gone on
+//                yet.
+// Resumption     on the loop that awaited, in arrival order there, through its ready ring; never
+//                inside of set().
+// Memory order   what happens before set() is visible after wait() returns, and after is_set() is
+//                true.
 // Errors         wait() off any loop: UsageError.
 // Allocation     none.
-// Cost           wait() on a set one, set() and reset(): one exchange and one store or two. set() is
-//                O(tasks that it wakes).
+// Cost           wait() on a set one, set() and reset(): one exchange and one store or two. set()
+//                is O(tasks that it wakes).
 #include "weft/core/make_awaitable.h"
 #include "weft/core/tree.h"
 #include "weft/sync/event_core.h"
@@ -38,7 +41,8 @@ class Event {
   explicit Event(const char* name) noexcept : name_(name) {}
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
-  // Requires: nobody waits for it, nor was woken and has not gone on yet. Ends the process if somebody waits.
+  // Requires: nobody waits for it, nor was woken and has not gone on yet. Ends the process if
+  // somebody waits.
   ~Event();
 
   // Returns: an awaitable of nothing.

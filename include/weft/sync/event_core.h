@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-// weft::detail::EventCore, AutoEventCore: whether an event is set and who waits for it; no loops, no
-// tasks. Who is to be notified is returned. tests/model/event_test.cc checks this header.
+// weft::detail::EventCore, AutoEventCore: whether an event is set and who waits for it; no loops,
+// no tasks. Who is to be notified is returned. tests/model/event_test.cc checks this header.
 //
 // Invariants
 //   V1  nobody waits while the event is set.
-//   V2  a wait looks with state_mu_ held: so who goes on because of a set() comes after that set() has left
-//       it, and may destroy the event. is_set() does not promise that.
+//   V2  a wait looks with state_mu_ held: so who goes on because of a set() comes after that set()
+//       has left it, and may destroy the event. is_set() does not promise that.
 #include "weft/atomic/atomic.h"
 #include "weft/sync/wait_node.h"
 
@@ -34,7 +34,8 @@ class EventState {
   EventState() = default;
   ~EventState() = default;
 
-  // All of these require state_mu_. What happened before a set() reaches waits by it, or by the post.
+  // All of these require state_mu_. What happened before a set() reaches waits by it, or by the
+  // post.
   [[nodiscard]] bool looks_set() const noexcept { return set_.load(relaxed); }
   void write(bool set) noexcept { set_.store(set, release); }  // E
   void wait(WaitNode& node) noexcept {
@@ -64,7 +65,8 @@ class EventCore : public EventState {
     write(true);
     take_all(waiters_, woken);  // V1
   }
-  // The wait of this node is cancelled, on its home loop. There is nothing that it could have taken.
+  // The wait of this node is cancelled, on its home loop. There is nothing that it could have
+  // taken.
   [[nodiscard]] Withdrawn withdraw(WaitNode& node) noexcept {
     StateLock lock(state_mu_);
     if (node.state != WaitState::waiting) return Withdrawn::passed_on;

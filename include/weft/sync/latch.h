@@ -6,22 +6,24 @@
 //     started.count_down();        // in each, when it is up; on any thread
 //     co_await started.wait();     // until all are
 //
-// For tasks that one started oneself, a Nursery is enough: it waits for their ends. For something that
-// happens again and again use Barrier; for something that is taken back, Event.
+// For tasks that one started oneself, a Nursery is enough: it waits for their ends. For something
+// that happens again and again use Barrier; for something that is taken back, Event.
 //
-// Who returns from wait() may destroy the latch, if nobody else uses it: count_down() does not touch it
-// any more then.
+// Who returns from wait() may destroy the latch, if nobody else uses it: count_down() does not
+// touch it any more then.
 //
-// Threads        wait(), arrive_and_wait(): on a loop. Everything else: any thread. Tasks of many loops
-//                may share one.
-// Cancellation   a cancelled wait takes nothing, and ends cancelled even if it was woken and has not gone on
-//                yet. A cancelled arrive_and_wait() has arrived: what is counted is not taken back.
-// Resumption     on the loop that awaited, in arrival order there, through its ready ring; never inside of
-//                count_down().
+// Threads        wait(), arrive_and_wait(): on a loop. Everything else: any thread. Tasks of many
+//                loops may share one.
+// Cancellation   a cancelled wait takes nothing, and ends cancelled even if it was woken and has
+//                not gone on yet. A cancelled arrive_and_wait() has arrived: what is counted is not
+//                taken back.
+// Resumption     on the loop that awaited, in arrival order there, through its ready ring; never
+//                inside of count_down().
 // Memory order   what happens before a count_down() is visible after wait() returns.
 // Errors         UsageError: counting down more than is left; waiting off any loop.
 // Allocation     none.
-// Cost           one exchange and one store for each call. The last count_down() is O(tasks that it wakes).
+// Cost           one exchange and one store for each call. The last count_down() is O(tasks that it
+//                wakes).
 #include <cstdint>
 
 #include "weft/core/make_awaitable.h"
@@ -42,8 +44,8 @@ class Latch {
   explicit Latch(Count count, const char* name = nullptr) noexcept : core_(count), name_(name) {}
   Latch(const Latch&) = delete;
   Latch& operator=(const Latch&) = delete;
-  // Requires: nobody waits for it, nor was woken and has not gone on yet. Ends the process if somebody
-  // waits.
+  // Requires: nobody waits for it, nor was woken and has not gone on yet. Ends the process if
+  // somebody waits.
   ~Latch();
 
   void count_down(Count by = 1) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-// weft::detail::LatchCore: how much is left to count down, and who waits for the end of it; no loops,
-// no tasks. Who is to be notified is returned in a list.
+// weft::detail::LatchCore: how much is left to count down, and who waits for the end of it; no
+// loops, no tasks. Who is to be notified is returned in a list.
 //
 // Invariants
 //   A1  nobody waits once the count is 0, and it stays 0.
-//   A2  a wait looks with state_mu_ held: so who goes on comes after the last count_down() has left it, and
-//       may destroy the latch.
+//   A2  a wait looks with state_mu_ held: so who goes on comes after the last count_down() has left
+//       it, and may destroy the latch.
 #include <cstdint>
 
 #include "weft/atomic/atomic.h"
@@ -36,7 +36,8 @@ class LatchCore {
     waiters_.push_back(node);
     return false;
   }
-  // The wait of this node is cancelled, on its home loop. There is nothing that it could have taken.
+  // The wait of this node is cancelled, on its home loop. There is nothing that it could have
+  // taken.
   [[nodiscard]] Withdrawn withdraw(WaitNode& node) noexcept {
     StateLock lock(state_mu_);
     if (node.state != WaitState::waiting) return Withdrawn::passed_on;

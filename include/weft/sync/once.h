@@ -6,19 +6,21 @@
 //     auto connect = [&]() -> Task<> { connection = co_await open(address); };
 //     co_await connected.call(connect);     // in any number of tasks, on any loop
 //
-// If the callable throws, its caller gets the exception; if it is cancelled, its caller ends so. In both
-// cases it was not done: the task that has waited longest calls its own callable next. A callable that
-// calls the same Once waits for itself; the task tree shows it.
+// If the callable throws, its caller gets the exception; if it is cancelled, its caller ends so. In
+// both cases it was not done: the task that has waited longest calls its own callable next. A
+// callable that calls the same Once waits for itself; the task tree shows it.
 //
-// Threads        call(): on a loop. is_done(): any thread. Tasks of many loops may share one; the callable
-//                runs on the loop of who calls it.
-// Cancellation   a call() that waits is unlinked. One whose turn has just come and who has not gone on yet
-//                passes it on, and ends cancelled. One that runs the callable cancels that.
+// Threads        call(): on a loop. is_done(): any thread. Tasks of many loops may share one; the
+//                callable runs on the loop of who calls it.
+// Cancellation   a call() that waits is unlinked. One whose turn has just come and who has not gone
+//                on yet passes it on, and ends cancelled. One that runs the callable cancels that.
 // Resumption     on the loop that awaited, through its ready ring.
 // Memory order   what the callable did is visible after any call() returns.
 // Errors         the callable's own, to its caller. UsageError off any loop.
 // Allocation     one frame per call(); waiting adds nothing.
 // Cost           when it is done: the frame, one exchange and one store.
+#include <functional>
+#include <type_traits>
 #include <utility>
 
 #include "weft/core/invoked.h"
@@ -65,7 +67,8 @@ class Once {
   const char* name_ = nullptr;
 };
 
-// The right to do it, and the duty to say that it is done; else it goes to the next. Empty if it was done.
+// The right to do it, and the duty to say that it is done; else it goes to the next. Empty if it
+// was done.
 class Once::Turn {
  public:
   explicit Turn(Once* once) noexcept : once_(once) {}

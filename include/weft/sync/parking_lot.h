@@ -7,16 +7,16 @@
 //     queue.push_back(item);
 //     lot.unpark_one();
 //
-// It remembers nothing: an unpark when nobody is parked is lost. On one loop nothing comes between a check
-// and the park() behind it, so a loop as above misses nothing. Across loops something may: use Event,
-// AutoEvent or Semaphore there.
+// It remembers nothing: an unpark when nobody is parked is lost. On one loop nothing comes between
+// a check and the park() behind it, so a loop as above misses nothing. Across loops something may:
+// use Event, AutoEvent or Semaphore there.
 //
 // Threads        park(): on a loop. Everything else: any thread.
-// Cancellation   a park() that waits is unlinked. One that was unparked alone and has not gone on yet passes
-//                that on to the next, if there is one, and ends cancelled; so unpark_one() wakes one that goes
-//                on, if there is any.
-// Resumption     on the loop that awaited, first in, first out there, through its ready ring; never inside
-//                of an unpark.
+// Cancellation   a park() that waits is unlinked. One that was unparked alone and has not gone on
+//                yet passes that on to the next, if there is one, and ends cancelled; so
+//                unpark_one() wakes one that goes on, if there is any.
+// Resumption     on the loop that awaited, first in, first out there, through its ready ring; never
+//                inside of an unpark.
 // Memory order   what happens before an unpark is visible to those that it wakes.
 // Errors         park() off any loop: UsageError.
 // Allocation     none.
@@ -37,8 +37,8 @@ class ParkingLot {
   explicit ParkingLot(const char* name) noexcept : name_(name) {}
   ParkingLot(const ParkingLot&) = delete;
   ParkingLot& operator=(const ParkingLot&) = delete;
-  // Requires: nobody is parked, nor was unparked and has not gone on yet. Ends the process if somebody is
-  // parked.
+  // Requires: nobody is parked, nor was unparked and has not gone on yet. Ends the process if
+  // somebody is parked.
   ~ParkingLot();
 
   // Returns: an awaitable of nothing. It always waits.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-// weft::detail::ParkingLotCore: who is parked; no loops, no tasks. Who is to be notified is returned.
+// weft::detail::ParkingLotCore: who is parked; no loops, no tasks. Who is to be notified is
+// returned.
 //
 // Invariants
-//   K1  an unpark of one belongs to one: if its wait is cancelled before it has gone on, the next that
-//       is parked has it. An unpark of all belongs to those who were parked then, and is not passed on.
-//       WaitNode::amount says which it was.
+//   K1  an unpark of one belongs to one: if its wait is cancelled before it has gone on, the next
+//       that is parked has it. An unpark of all belongs to those who were parked then, and is not
+//       passed on. WaitNode::amount says which it was.
 #include "weft/atomic/atomic.h"
 #include "weft/sync/wait_node.h"
 

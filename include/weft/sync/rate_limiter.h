@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-// weft::RateLimiter: so many tokens per interval, and a burst at most at once. Waiting suspends the task.
+// weft::RateLimiter: so many tokens per interval, and a burst at most at once. Waiting suspends the
+// task.
 //
 //     RateLimiter requests({.tokens = 100, .interval = 1s, .burst = 10}, "requests");
 //     co_await requests.acquire();          // goes on when its token is there
 //     co_await requests.acquire(8);         // a heavier one
 //
-// Tokens come evenly, one per interval / tokens, up to the burst; at the start all of the burst is there.
-// First come, first served: a large request at the front is not overtaken. What is taken is used up; for
-// something to give back use Semaphore.
+// Tokens come evenly, one per interval / tokens, up to the burst; at the start all of the burst is
+// there. First come, first served: a large request at the front is not overtaken. What is taken is
+// used up; for something to give back use Semaphore.
 //
 // Threads        one loop's: that which uses it first, because time is that loop's clock.
-// Cancellation   a cancelled acquire() takes nothing, and the queue keeps its order: those behind go on no later
-//                than they would have. One that was given its tokens and has not gone on yet gives them back,
-//                to the next.
+// Cancellation   a cancelled acquire() takes nothing, and the queue keeps its order: those behind
+//                go on no later than they would have. One that was given its tokens and has not
+//                gone on yet gives them back, to the next.
 // Resumption     on its loop, through the ready ring.
-// Errors         UsageError: tokens or interval not positive, or a burst too large to be counted; acquire() of
-//                none or of more than the burst; use from another loop, or off any.
+// Errors         UsageError: tokens or interval not positive, or a burst too large to be counted;
+//                acquire() of none or of more than the burst; use from another loop, or off any.
 // Allocation     none. A timer is armed exactly while somebody waits: one, for the first.
 // Cost           acquire(): O(1), and a look at the clock.
 //
 // Invariants
-//   T1  credit_ is what is there, in tokens * interval: so nothing is rounded, and no time is lost. It is
-//       never more than the burst.
+//   T1  credit_ is what is there, in tokens * interval: so nothing is rounded, and no time is lost.
+//       It is never more than the burst.
 //   T2  the first waiter wants more than is there, and the timer is armed for when it will be.
 #include <chrono>
 #include <cstdint>
@@ -102,7 +103,8 @@ class RateLimiter::Acquire : public detail::Waiter {
  protected:
   Acquire(RateLimiter& limiter, Count count) noexcept : limiter_(limiter) { amount = count; }
 
-  // The timer is armed here already if this will be the first: that may be refused, and waiting may not.
+  // The timer is armed here already if this will be the first: that may be refused, and waiting may
+  // not.
   bool take();
   bool take_or_wait() noexcept {
     state = detail::WaitState::waiting;

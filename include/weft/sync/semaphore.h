@@ -10,20 +10,23 @@
 //     Semaphore memory(64 << 20, "frame memory");
 //     auto share = co_await memory.acquire(frame.size());
 //
-// First come, first served, also for requests of different size: a large one that waits at the front is
-// not overtaken by a small one that could be served, and is not starved by it. For one task at a time use
-// Mutex, which knows its owner; for a signal, AutoEvent.
+// First come, first served, also for requests of different size: a large one that waits at the
+// front is not overtaken by a small one that could be served, and is not starved by it. For one
+// task at a time use Mutex, which knows its owner; for a signal, AutoEvent.
 //
-// A permit belongs to nobody: it may travel, and any thread may give it back, also one without a loop.
+// A permit belongs to nobody: it may travel, and any thread may give it back, also one without a
+// loop.
 //
-// Threads        acquire(): on a loop. Everything else: any thread. Tasks of many loops may share one.
-// Cancellation   an acquire() that waits is unlinked and takes nothing; those behind it who can go now, go.
-//                One that has just been given its permits and has not gone on yet gives them back, to the
-//                next, and ends cancelled. One that has gone on has them, and its permit gives them back.
+// Threads        acquire(): on a loop. Everything else: any thread. Tasks of many loops may share
+//                one.
+// Cancellation   an acquire() that waits is unlinked and takes nothing; those behind it who can go
+//                now, go. One that has just been given its permits and has not gone on yet gives
+//                them back, to the next, and ends cancelled. One that has gone on has them, and its
+//                permit gives them back.
 // Resumption     on the loop that awaited, through its ready ring; never inside of release().
 // Memory order   what happens before release() is visible to who acquires those permits.
-// Errors         UsageError: acquire() of none, or of more than max(); release() to more than max();
-//                acquire() off any loop.
+// Errors         UsageError: acquire() of none, or of more than max(); release() to more than
+//                max(); acquire() off any loop.
 // Allocation     none.
 // Cost           without waiters: one compare-exchange to acquire, one to release. release() is
 //                O(tasks that it serves).
@@ -83,8 +86,8 @@ class Semaphore {
   using Limits = detail::SemaphoreCore::Limits;
   using Permit = SemaphorePermit;
 
-  // So many permits, all free. The name is shown in the task tree and in messages. Requires: it outlives
-  // the Semaphore. UsageError if there can never be one.
+  // So many permits, all free. The name is shown in the task tree and in messages. Requires: it
+  // outlives the Semaphore. UsageError if there can never be one.
   explicit Semaphore(Count permits, const char* name = nullptr)
       : Semaphore(Limits{permits, permits}, name) {}
   // Fewer to begin with than there may be: release() adds the others. UsageError if it is not so.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 // weft::detail::SemaphoreCore: how many permits of a Semaphore are free and who waits for some; no
-// loops, no tasks. Who is to be notified is returned in a list. tests/model/semaphore_test.cc checks
-// this header.
+// loops, no tasks. Who is to be notified is returned in a list. tests/model/semaphore_test.cc
+// checks this header.
 //
 // The word is the number of free permits, and kWaiters besides while the list is not empty. Without
-// waiters, taking and giving are one compare-exchange of it each. WaitNode::amount is what a node wants.
+// waiters, taking and giving are one compare-exchange of it each. WaitNode::amount is what a node
+// wants.
 //
 // Invariants
 //   S1  kWaiters is set exactly while waiters_ is not empty, but for the holder of state_mu_.
@@ -13,8 +14,8 @@
 //   S3  the first waiter wants more than is free: whoever makes that untrue serves it, and those
 //       behind it, before state_mu_ is left. Nobody overtakes: with kWaiters set nothing is taken.
 //   S4  free permits never exceed max().
-//   S5  give() does not touch *this after permits that somebody may take without state_mu_: who takes
-//       the last one may destroy it.
+//   S5  give() does not touch *this after permits that somebody may take without state_mu_: who
+//       takes the last one may destroy it.
 #include <cstdint>
 
 #include "weft/atomic/atomic.h"
@@ -49,7 +50,8 @@ class SemaphoreCore {
     Word word = word_.load(relaxed);
     while (!(word & kWaiters)) {
       bool enough = free_in(word) >= node.amount;
-      // acquire: as try_take(); and what is free now may be this node's part later. [pairs with G, S]
+      // acquire: as try_take(); and what is free now may be this node's part later. [pairs with G,
+      // S]
       if (word_.compare_exchange_weak(word, enough ? word - word_of(node.amount) : word | kWaiters,
                                       acquire, relaxed)) {
         if (enough) return true;
@@ -79,8 +81,8 @@ class SemaphoreCore {
     }
   }
 
-  // The wait of this node is cancelled, on its home loop. If it was given its permits, the caller gives
-  // them back.
+  // The wait of this node is cancelled, on its home loop. If it was given its permits, the caller
+  // gives them back.
   [[nodiscard]] Withdrawn withdraw(WaitNode& node, WaitList& served) noexcept {
     StateLock lock(state_mu_);
     if (node.state != WaitState::waiting) return Withdrawn::passed_on;
@@ -113,8 +115,8 @@ class SemaphoreCore {
       free -= first.amount;
       served.push_back(first);
     }
-    // release: what those did who gave what is left. They are known here: by the acquire of the node that set
-    // kWaiters, and by state_mu_ since. [S]
+    // release: what those did who gave what is left. They are known here: by the acquire of the
+    // node that set kWaiters, and by state_mu_ since. [S]
     word_.store(word_of(free) | (waiters_.empty() ? 0 : kWaiters), release);
   }
 

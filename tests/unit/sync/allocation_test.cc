@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// L11 for sync/: waiting, being served and being cancelled takes no global operator new, and no pool
-// block but the frames of the tasks themselves.
+// L11 for sync/: waiting, being served and being cancelled takes no global operator new, and no
+// pool block but the frames of the tasks themselves.
 #include <gtest/gtest.h>
 
 #include "support/counted_allocations.h"
@@ -16,8 +16,8 @@ constexpr int kWarmUp = 4;
 constexpr int kRounds = 50;
 
 struct SyncAllocationTest : LoopTest<VirtualLoop> {
-  // A round starts a task that waits, lets it through, and starts another that is cancelled while it
-  // waits: two frames for each task, its own and the subject's, beside the round's.
+  // A round starts a task that waits, lets it through, and starts another that is cancelled while
+  // it waits: two frames for each task, its own and the subject's, beside the round's.
   template <class Subject, class Let>
   void expect_frames_only(Subject subject, Let let_through) {
     auto round = [&]() -> Task<void> {

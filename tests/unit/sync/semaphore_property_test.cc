@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Semaphore against a model that is a number and a queue. A failure prints what to put into RC_PARAMS to
-// see it again, and the shortest sequence of steps that fails.
+// Semaphore against a model that is a number and a queue. A failure prints what to put into
+// RC_PARAMS to see it again, and the shortest sequence of steps that fails.
 #if __has_include(<rapidcheck.h>)
 #include <rapidcheck.h>
 
@@ -65,7 +65,8 @@ struct Naive {
 
 class Comparison {
  public:
-  // A step is its kind, a number for it, and for how many turns those who were served may go on after it.
+  // A step is its kind, a number for it, and for how many turns those who were served may go on
+  // after it.
   using Step = std::tuple<std::uint8_t, std::uint8_t, std::uint8_t>;
 
   // Returns: what differed, or nothing.
