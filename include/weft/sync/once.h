@@ -114,6 +114,11 @@ class Once::Wait : public detail::Waiter {
   Once& once_;
 };
 
+// g++ 12 makes a named type of each coroutine's frame, and then finds that a lambda in it has no name.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wsubobject-linkage"
+#endif
 template <class F>
 Task<void> Once::run(F fn) {
   Turn turn = co_await AwaiterDescription<detail::SyncAwaiter<Wait>, Once&>(*this);
@@ -121,5 +126,8 @@ Task<void> Once::run(F fn) {
   co_await std::invoke(fn);
   turn.done();
 }
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 
 }  // namespace weft::inline v0
