@@ -114,7 +114,7 @@ class Once::Wait : public detail::Waiter {
   Once& once_;
 };
 
-// g++ 12 makes a named type of each coroutine's frame, and then finds that a lambda in it has no name.
+// g++ 12 makes a named type of each coroutine's frame, and then finds that a lambda in it has none.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wsubobject-linkage"
