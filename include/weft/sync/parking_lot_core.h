@@ -7,6 +7,8 @@
 //   K1  an unpark of one belongs to one: if its wait is cancelled before it has gone on, the next
 //       that is parked has it. An unpark of all belongs to those who were parked then, and is not
 //       passed on. WaitNode::amount says which it was.
+#include <cstdint>
+
 #include "weft/atomic/atomic.h"
 #include "weft/sync/wait_node.h"
 
