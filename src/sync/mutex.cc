@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "describe.h"
 #include "weft/base/assert.h"
 #include "weft/base/log.h"
 
@@ -11,9 +12,7 @@ namespace weft::inline v0 {
 
 namespace {
 
-std::string called(const char* name) {
-  return name ? std::string("Mutex '") + name + "'" : std::string("a Mutex");
-}
+std::string called(const char* name) { return detail::called("Mutex", name); }
 
 std::string place(const std::source_location& at) {
   return std::string(at.file_name()) + ":" + std::to_string(at.line());
@@ -71,8 +70,7 @@ void Mutex::describe_wait(TaskTreeCollector& tree, const detail::WaitNode& waite
     text += ", just locked";
   } else {
     text += " held by " + loop_name(core_.owner()) + ", locked at " +
-            place(held_at_.load(detail::relaxed)) + "; " + std::to_string(at) + " of " +
-            std::to_string(of) + " waiting";
+            place(held_at_.load(detail::relaxed)) + "; " + detail::standing({at, of});
   }
   tree.node(text);
 }

@@ -83,19 +83,9 @@ class MutexCore {
     return static_cast<Home>(word_.load(relaxed) >> kHomeShift);
   }
 
-  struct Place {
-    unsigned place;  // from 1
-    unsigned of;
-  };
-  // Where a node stands that waits; {0, …} if it does not any more.
-  [[nodiscard]] Place place_of(const WaitNode& node) noexcept {
+  [[nodiscard]] WaitPlace place_of(const WaitNode& node) noexcept {
     StateLock lock(state_mu_);
-    Place found{0, 0};
-    for (WaitNode& each : waiters_) {
-      ++found.of;
-      if (&each == &node) found.place = found.of;
-    }
-    return found;
+    return place_in(waiters_, node);
   }
 
  private:
@@ -127,9 +117,7 @@ class MutexCore {
 
   // Requires: state_mu_; there is one.
   WaitNode& notify_first() noexcept {
-    WaitNode& next = waiters_.front();
-    next.unlink();
-    next.state = WaitState::notified;
+    WaitNode& next = take_first(waiters_);
     // relaxed: what the owner did reaches the next by the post that notifies it.
     word_.store(owned_by(next.home) | (waiters_.empty() ? 0 : kWaiters), relaxed);
     return next;

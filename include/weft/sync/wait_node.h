@@ -10,11 +10,11 @@
 //
 // Invariants
 //   N1  waiting: it is in the list of what it waits for. That list, and the step from waiting to
-//       notified, are guarded by that thing's StateMutex; whoever makes the step has unlinked the node and
-//       owes exactly one Waiter::notify() (L6).
+//       notified, are guarded by that thing's StateMutex; whoever makes the step has unlinked the
+//       node and owes exactly one Waiter::notify() (L6).
 //   N2  every other step is made on the waiter's home loop.
-//   N3  between notified and the arrival of the notify() the node stays where it is, cancelled or not:
-//       the post cannot be withdrawn (L12).
+//   N3  between notified and the arrival of the notify() the node stays where it is, cancelled or
+//       not: the post cannot be withdrawn (L12).
 #include <cstdint>
 
 #include "weft/base/intrusive_list.h"
@@ -24,7 +24,8 @@ namespace weft::inline v0::detail {
 enum class WaitState : std::uint8_t { idle, waiting, notified, resumed, cancelled };
 
 struct WaitNode : ListNode<> {
-  std::uint32_t home = 0;  // the loop that it waits on (HomeIndex)
+  std::uint32_t home = 0;    // the loop that it waits on (HomeIndex)
+  std::uint32_t amount = 0;  // what it wants or was given; the thing waited for says which
   WaitState state = WaitState::idle;
 };
 

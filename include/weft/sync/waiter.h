@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-// weft::detail::Waiter: the awaiting side of everything in sync/: a WaitNode, and the way back to the
-// loop that it waits on.
+// weft::detail::Waiter: the awaiting side of everything in sync/: a WaitNode, and the way back to
+// the loop that it waits on.
 //
-// Whoever takes a Waiter out of a list calls notify(), on any thread, after it has left the lock. That
-// posts the waiter to its home, or, at home, puts it behind what is ready; when its turn has come the
-// task goes on. Until then it is notified, not resumed, and a cancel finds it so (seed 000).
+// Whoever takes a Waiter out of a list calls notify(), on any thread, after it has left the lock.
+// That posts the waiter to its home, or, at home, puts it behind what is ready; when its turn has
+// come the task goes on. Until then it is notified, not resumed, and a cancel finds it so (seed
+// 000).
 //
 // SyncAwaiter<Wait> is the awaiter around one. A Wait is a Waiter with
 //
@@ -34,8 +35,8 @@ class Waiter : public WaitNode, private Runnable {
 
   // N1. From here on it is its home loop's.
   void notify() noexcept;
-  // Each of those that were taken out together, in order. A node may be gone after its notify(), so it
-  // leaves the list first.
+  // Each of those that were taken out together, in order. A node may be gone after its notify(), so
+  // it leaves the list first.
   static void notify_all(WaitList& taken) noexcept {
     while (WaitNode* node = taken.pop_front()) from(*node).notify();
   }

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+// How things of sync/ are called in messages and in the task tree.
+#include <string>
+
+#include "weft/core/tree.h"
+#include "weft/sync/wait_node.h"
+
+namespace weft::inline v0::detail {
+
+// "Semaphore 'connections'", or "a Semaphore".
+[[nodiscard]] std::string called(const char* type, const char* name);
+// "1 of 4 waiting".
+[[nodiscard]] std::string standing(WaitPlace place);
+// "Event 'ready', 1 of 4 waiting"; or "Event 'ready', just set" for one that waits no more.
+void describe_wait(TaskTreeCollector& tree, const char* type, const char* name, WaitPlace place,
+                   const char* notified);
+// It is destroyed and somebody waits for it: those would wait for ever, at a place that is gone.
+[[noreturn]] void abort_awaited(const char* type, const char* name) noexcept;
+
+}  // namespace weft::inline v0::detail

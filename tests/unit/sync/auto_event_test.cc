@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT
+#include "weft/sync/auto_event.h"
+
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "support/loop_fixture.h"
+#include "weft/weft.h"
+
+namespace {
+
+using namespace weft;
+using namespace weft::test;
+using namespace std::chrono_literals;
+using weft::testing::LoopThread;
+using weft::testing::ThreadLoop;
+using weft::testing::VirtualLoop;
+
+template <class L>
+struct AutoEventTest : LoopTest<L> {
+  AutoEvent event{"test"};
+  Events events;
+
+  Task<void> visit(std::string name) {
+    co_await event.wait();
+    events.push_back(name);
+  }
+};
+TYPED_TEST_SUITE(AutoEventTest, LoopTypes);
+
+TYPED_TEST(AutoEventTest, ASignalThatNobodyWaitsForIsKeptOnce) {
+  auto root = [&]() -> Task<void> {
+    this->event.set();
+    this->event.set();
+    EXPECT_TRUE(this->event.is_set());
+    co_await this->event.wait();
+    EXPECT_FALSE(this->event.is_set());
+    auto second = co_await timeout(1ms, this->event.wait());
+    EXPECT_FALSE(second);
+    EXPECT_FALSE(this->event.try_wait());
+    this->event.set();
+    EXPECT_TRUE(this->event.try_wait());
+    this->event.set();
+    this->event.reset();
+    EXPECT_FALSE(this->event.try_wait());
+  };
+  run_on(this->loop, root());
+}
+
+TYPED_TEST(AutoEventTest, EachSetLetsTheLongestWaitingOneThrough) {
+  auto root = [&]() -> Task<void> {
+    auto body = [&](Nursery& n) -> Task<NurseryEnd> {
+      for (const char* name : {"a", "b", "c"}) n.start(this->visit(name));
+      co_await yields(2);
+      this->event.set();
+      this->events.push_back("set");  // never inside of set()
+      EXPECT_FALSE(this->event.is_set());
+      EXPECT_FALSE(this->event.try_wait());  // it is a's
+      co_await yields(3);
+      EXPECT_EQ(this->events, (Events{"set", "a"}));
+      this->event.set();
+      this->event.set();
+      co_return join;
+    };
+    co_await with_nursery(body);
+    EXPECT_FALSE(this->event.is_set());
+  };
+  run_on(this->loop, root());
+  EXPECT_EQ(this->events, (Events{"set", "a", "b", "c"}));
+}
+
+TYPED_TEST(AutoEventTest, CancelWhileWaitingTakesNothing) {
+  auto root = [&]() -> Task<void> {
+    StartedTask<void> a = this->visit("a").start_in_current_scope();
+    StartedTask<void> b = this->visit("b").start_in_current_scope();
+    co_await yields(2);
+    a.cancel();
+    Outcome<void> how = co_await a.outcome();
+    EXPECT_TRUE(how.is_cancelled());
+    this->event.set();
+    co_await std::move(b);
+  };
+  run_on(this->loop, root());
+  EXPECT_EQ(this->events, (Events{"b"}));
+}
+
+TYPED_TEST(AutoEventTest, CancelWhileNotifiedPassesTheSignalToTheNext) {
+  auto root = [&]() -> Task<void> {
+    StartedTask<void> a = this->visit("a").start_in_current_scope();
+    StartedTask<void> b = this->visit("b").start_in_current_scope();
+    co_await yields(2);
+    this->event.set();  // a's, and it has not gone on
+    a.cancel();
+    Outcome<void> how = co_await a.outcome();
+    EXPECT_TRUE(how.is_cancelled());
+    co_await std::move(b);
+    EXPECT_FALSE(this->event.is_set());
+  };
+  run_on(this->loop, root());
+  EXPECT_EQ(this->events, (Events{"b"}));
+}
+
+TYPED_TEST(AutoEventTest, CancelWhileNotifiedWithoutOthersLeavesItSet) {
+  auto root = [&]() -> Task<void> {
+    StartedTask<void> a = this->visit("a").start_in_current_scope();
+    co_await yields(2);
+    this->event.set();
+    a.cancel();
+    Outcome<void> how = co_await a.outcome();
+    EXPECT_TRUE(how.is_cancelled());
+    EXPECT_TRUE(this->event.is_set());
+  };
+  run_on(this->loop, root());
+  EXPECT_TRUE(this->events.empty());
+}
+
+TYPED_TEST(AutoEventTest, TheTreeSaysWhereOneStands) {
+  auto root = [&]() -> Task<void> {
+    StartedTask<void> a = this->visit("a").start_in_current_scope();
+    co_await yields(2);
+    Scope& scope = co_await current_scope();
+    const std::string tree = task_tree(scope);
+    EXPECT_NE(tree.find("AutoEvent 'test', 1 of 1 waiting"), std::string::npos) << tree;
+    this->event.set();
+    co_await std::move(a);
+  };
+  run_on(this->loop, root());
+}
+
+// The post is under way to the other loop when the cancel comes.
+TEST(AutoEventLoops, CancelWhileNotifiedFromAnotherLoopPassesTheSignalOn) {
+  VirtualLoop a;
+  VirtualLoop b{a};
+  AutoEvent event;
+  auto there = [&]() -> Task<void> {
+    co_await event.wait();
+    ADD_FAILURE() << "went on";
+  };
+  auto root = [&]() -> Task<void> {
+    auto body = [&](Nursery& n) -> Task<NurseryEnd> {
+      n.start_on(b, there());
+      co_await sleep_for(1ms);
+      event.set();
+      EXPECT_FALSE(event.is_set());
+      co_return cancel;
+    };
+    co_await with_nursery(body);
+    EXPECT_TRUE(event.is_set());
+  };
+  run(a, root());
+}
+
+// One signal goes round among tasks of several loops, some of which give up: it is neither lost nor
+// doubled.
+TEST(AutoEventThreads, OneSignalGoesRound) {
+  constexpr int kTasks = 10;
+  constexpr int kRounds = 200;
+  AutoEvent event;
+  int inside = 0;  // guarded by the signal
+  auto visitor = [&]() -> Task<void> {
+    for (int i = 0; i < kRounds; ++i) {
+      auto mine = co_await timeout(100us, event.wait());
+      if (!mine) continue;
+      EXPECT_EQ(++inside, 1);
+      if (i % 7 == 0) co_await yield();
+      --inside;
+      event.set();
+    }
+  };
+  ThreadLoop loop;
+  LoopThread others[2];
+  event.set();
+  auto root = [&]() -> Task<void> {
+    auto body = [&](Nursery& n) -> Task<NurseryEnd> {
+      for (int i = 0; i < kTasks; ++i) {
+        n.start(visitor());
+        for (LoopThread& other : others) n.start_on(other.executor(), visitor());
+      }
+      co_return join;
+    };
+    co_await with_nursery(body);
+  };
+  run(loop, root());
+  EXPECT_TRUE(event.is_set());
+}
+
+TEST(AutoEventMisuse, WaitingOffAnyLoopIsRefused) {
+  AutoEvent event;
+  event.set();
+  auto awaiter = event.wait().operator co_await();
+  EXPECT_THROW(static_cast<void>(awaiter.await_ready()), UsageError);
+  EXPECT_TRUE(event.is_set());
+}
+
+TEST(AutoEventDeathTest, DestroyingOneThatIsAwaited) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  auto misuse = [] {
+    VirtualLoop loop;
+    auto root = []() -> Task<void> {
+      auto event = std::make_unique<AutoEvent>("short-lived");
+      auto waits = [&]() -> Task<void> { co_await event->wait(); };
+      StartedTask<void> started = waits().start_in_current_scope();
+      co_await yields(2);
+      event.reset();
+    };
+    run(loop, root());
+  };
+  EXPECT_DEATH(misuse(), "AutoEvent 'short-lived' is destroyed while tasks wait for it");
+}
+
+}  // namespace

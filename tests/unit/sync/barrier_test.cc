@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: MIT
+#include "weft/sync/barrier.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "support/loop_fixture.h"
+#include "weft/weft.h"
+
+namespace {
+
+using namespace weft;
+using namespace weft::test;
+using namespace std::chrono_literals;
+using weft::testing::LoopThread;
+using weft::testing::ThreadLoop;
+using weft::testing::VirtualLoop;
+
+template <class L>
+struct BarrierTest : LoopTest<L> {
+  Barrier barrier{3, "test"};
+  Events events;
+
+  Task<void> arrive(std::string name) {
+    const bool last = co_await barrier.arrive_and_wait();
+    events.push_back(last ? name + "!" : name);
+  }
+};
+TYPED_TEST_SUITE(BarrierTest, LoopTypes);
+
+TYPED_TEST(BarrierTest, AllGoOnWhenTheLastArrivesWhoIsToldSo) {
+  auto root = [&]() -> Task<void> {
+    auto body = [&](Nursery& n) -> Task<NurseryEnd> {
+      for (const char* name : {"a", "b"}) n.start(this->arrive(name));
+      co_await yields(3);
+      EXPECT_TRUE(this->events.empty());
+      n.start(this->arrive("c"));
+      co_return join;
+    };
+    co_await with_nursery(body);
+  };
+  run_on(this->loop, root());
+  EXPECT_EQ(this->events, (Events{"c!", "a", "b"}));
+}
+
+TYPED_TEST(BarrierTest, NobodyIsAPhaseAheadOfTheOthers) {
+  constexpr int kPhases = 20;
+  int phase_of[3] = {0, 0, 0};
+  int lasts = 0;
+  auto party = [&](int me) -> Task<void> {
+    for (int i = 0; i < kPhases; ++i) {
+      ++phase_of[me];
+      co_await yields(me);
+      if (co_await this->barrier.arrive_and_wait()) ++lasts;
+      for (int phase : phase_of) EXPECT_GE(phase, i + 1);
+      co_await this->barrier.arrive_and_wait();
+    }
+  };
+  auto root = [&]() -> Task<void> {
+    auto body = [&](Nursery& n) -> Task<NurseryEnd> {
+      for (int me = 0; me < 3; ++me) n.start(party(me));
+      co_return join;
+    };
+    co_await with_nursery(body);
+  };
+  run_on(this->loop, root());
+  EXPECT_EQ(lasts, kPhases);
+}
+
+TYPED_TEST(BarrierTest, ACancelledWaitTakesItsArrivalBack) {
+  auto root = [&]() -> Task<void> {
+    StartedTask<void> a = this->arrive("a").start_in_current_scope();
+    StartedTask<void> b = this->arrive("b").start_in_current_scope();
+    co_await yields(2);
+    a.cancel();
+    Outcome<void> how = co_await a.outcome();
+    EXPECT_TRUE(how.is_cancelled());
+    StartedTask<void> c = this->arrive("c").start_in_current_scope();
+    co_await yields(3);
+    EXPECT_TRUE(this->events.empty());  // one is missing again
+    StartedTask<void> d = this->arrive("d").start_in_current_scope();
+    co_await std::move(b);
+    co_await std::move(c);
+    co_await std::move(d);
+  };
+  run_on(this->loop, root());
+  EXPECT_EQ(this->events, (Events{"d!", "b", "c"}));
+}
+
+TYPED_TEST(BarrierTest, AWaitWhosePhaseIsOverEndsWithItsResult) {
+  auto root = [&]() -> Task<void> {
+    auto party = [&]() -> Task<void> {
+      co_await this->barrier.arrive_and_wait();
+      this->events.push_back("through");
+      co_await yield();  // here it strikes
+      this->events.push_back("not reached");
+    };
+    StartedTask<void> a = party().start_in_current_scope();
+    StartedTask<void> b = this->arrive("b").start_in_current_scope();
+    co_await yields(2);
+    EXPECT_TRUE(co_await this->barrier.arrive_and_wait());
+    a.cancel();  // notified, and has not gone on
+    Outcome<void> how = co_await a.outcome();
+    EXPECT_TRUE(how.is_cancelled());
+    co_await std::move(b);
+    // It is not missing in the next phase more than any other.
+    StartedTask<void> c = this->arrive("c").start_in_current_scope();
+    StartedTask<void> d = this->arrive("d").start_in_current_scope();
+    co_await yields(2);
+    EXPECT_TRUE(co_await this->barrier.arrive_and_wait());
+    co_await std::move(c);
+    co_await std::move(d);
+  };
+  run_on(this->loop, root());
+  std::sort(this->events.begin(), this->events.end());
+  EXPECT_EQ(this->events, (Events{"b", "c", "d", "through"}));
+}
+
+TYPED_TEST(BarrierTest, WhoDropsCountsForThisPhaseAndNotForTheNext) {
+  auto root = [&]() -> Task<void> {
+    StartedTask<void> a = this->arrive("a").start_in_current_scope();
+    StartedTask<void> b = this->arrive("b").start_in_current_scope();
+    co_await yields(2);
+    this->barrier.arrive_and_drop();  // the last: and nobody is told so
+    EXPECT_EQ(this->barrier.parties(), 2u);
+    co_await std::move(a);
+    co_await std::move(b);
+    StartedTask<void> c = this->arrive("c").start_in_current_scope();
+    co_await yields(2);
+    EXPECT_TRUE(co_await this->barrier.arrive_and_wait());  // two suffice
+    co_await std::move(c);
+    this->barrier.arrive_and_drop();
+    EXPECT_TRUE(co_await this->barrier.arrive_and_wait());  // alone
+    this->barrier.arrive_and_drop();
+    EXPECT_THROW(this->barrier.arrive_and_drop(), UsageError);
+    bool refused = false;
+    try {
+      co_await this->barrier.arrive_and_wait();
+    } catch (const UsageError& error) {
+      refused = std::string(error.what()).find("Barrier 'test'") != std::string::npos;
+    }
+    EXPECT_TRUE(refused);
+  };
+  run_on(this->loop, root());
+  EXPECT_EQ(this->events, (Events{"a", "b", "c"}));
+}
+
+TYPED_TEST(BarrierTest, TheTreeSaysHowManyAreMissing) {
+  auto root = [&]() -> Task<void> {
+    StartedTask<void> a = this->arrive("a").start_in_current_scope();
+    StartedTask<void> b = this->arrive("b").start_in_current_scope();
+    co_await yields(2);
+    const std::string tree = task_tree(co_await current_scope());
+    EXPECT_NE(tree.find("Barrier 'test', 1 missing, 2 of 2 waiting"), std::string::npos) << tree;
+    this->barrier.arrive_and_drop();
+    co_await std::move(a);
+    co_await std::move(b);
+  };
+  run_on(this->loop, root());
+}
+
+TEST(BarrierLoops, TheWaitGoesOnOnItsLoopAndKeepsAResultThatIsUnderWay) {
+  VirtualLoop a;
+  VirtualLoop b{a};
+  Barrier barrier(2);
+  bool through = false;
+  auto there = [&]() -> Task<void> {
+    co_await barrier.arrive_and_wait();
+    EXPECT_EQ(Executor::current_or_null(), &b);
+    through = true;
+  };
+  auto root = [&]() -> Task<void> {
+    auto body = [&](Nursery& n) -> Task<NurseryEnd> {
+      n.start_on(b, there());
+      co_await sleep_for(1ms);
+      barrier.arrive_and_drop();
+      co_return cancel;  // the post is under way
+    };
+    co_await with_nursery(body);
+  };
+  run(a, root());
+  EXPECT_TRUE(through);
+}
+
+// What each party wrote in a phase is seen by all in the next; TSan looks on.
+TEST(BarrierThreads, ManyLoopsGoFromPhaseToPhase) {
+  constexpr int kPhases = 300;
+  ThreadLoop loop;
+  LoopThread others[2];
+  Barrier barrier(3);
+  int written[3] = {0, 0, 0};
+  auto party = [&](int me) -> Task<void> {
+    for (int i = 1; i <= kPhases; ++i) {
+      written[me] = i;
+      co_await barrier.arrive_and_wait();
+      for (int each : written) EXPECT_EQ(each, i);
+      co_await barrier.arrive_and_wait();
+    }
+  };
+  auto root = [&]() -> Task<void> {
+    auto body = [&](Nursery& n) -> Task<NurseryEnd> {
+      n.start(party(0));
+      n.start_on(others[0].executor(), party(1));
+      n.start_on(others[1].executor(), party(2));
+      co_return join;
+    };
+    co_await with_nursery(body);
+  };
+  run(loop, root());
+}
+
+TEST(BarrierMisuse, NoPartiesAndNoLoopAreRefused) {
+  EXPECT_THROW(Barrier(0), UsageError);
+  Barrier barrier(1);
+  auto awaiter = barrier.arrive_and_wait().operator co_await();
+  EXPECT_THROW(static_cast<void>(awaiter.await_ready()), UsageError);
+}
+
+TEST(BarrierDeathTest, DestroyingOneThatIsAwaited) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  auto misuse = [] {
+    VirtualLoop loop;
+    auto root = []() -> Task<void> {
+      auto barrier = std::make_unique<Barrier>(2, "short-lived");
+      auto waits = [&]() -> Task<void> { co_await barrier->arrive_and_wait(); };
+      StartedTask<void> started = waits().start_in_current_scope();
+      co_await yields(2);
+      barrier.reset();
+    };
+    run(loop, root());
+  };
+  EXPECT_DEATH(misuse(), "Barrier 'short-lived' is destroyed while tasks wait for it");
+}
+
+}  // namespace

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: MIT
+#include "weft/sync/latch.h"
+
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "support/loop_fixture.h"
+#include "weft/weft.h"
+
+namespace {
+
+using namespace weft;
+using namespace weft::test;
+using namespace std::chrono_literals;
+using weft::testing::LoopThread;
+using weft::testing::ThreadLoop;
+using weft::testing::VirtualLoop;
+
+template <class L>
+struct LatchTest : LoopTest<L> {
+  Latch latch{3, "test"};
+  Events events;
+
+  Task<void> visit(std::string name) {
+    co_await latch.wait();
+    events.push_back(name);
+  }
+  Task<void> arrive(std::string name) {
+    co_await latch.arrive_and_wait();
+    events.push_back(name);
+  }
+};
+TYPED_TEST_SUITE(LatchTest, LoopTypes);
+
+TYPED_TEST(LatchTest, TheLastCountDownWakesAllInTheOrderOfTheirComing) {
+  auto root = [&]() -> Task<void> {
+    auto body = [&](Nursery& n) -> Task<NurseryEnd> {
+      for (const char* name : {"a", "b"}) n.start(this->visit(name));
+      co_await yields(2);
+      this->latch.count_down(2);
+      EXPECT_EQ(this->latch.count(), 1u);
+      co_await yields(2);
+      EXPECT_TRUE(this->events.empty());
+      this->latch.count_down();
+      this->events.push_back("done");  // never inside of count_down()
+      co_return join;
+    };
+    co_await with_nursery(body);
+    co_await this->latch.wait();  // and for ever after
+  };
+  run_on(this->loop, root());
+  EXPECT_EQ(this->events, (Events{"done", "a", "b"}));
+}
+
+TYPED_TEST(LatchTest, WhoArrivesLastDoesNotWait) {
+  auto root = [&]() -> Task<void> {
+    auto body = [&](Nursery& n) -> Task<NurseryEnd> {
+      for (const char* name : {"a", "b"}) n.start(this->arrive(name));
+      co_await yields(2);
+      co_await this->latch.arrive_and_wait();
+      this->events.push_back("last");
+      co_return join;
+    };
+    co_await with_nursery(body);
+  };
+  run_on(this->loop, root());
+  EXPECT_EQ(this->events, (Events{"last", "a", "b"}));
+}
+
+TYPED_TEST(LatchTest, ACancelledArrivalStaysCounted) {
+  auto root = [&]() -> Task<void> {
+    StartedTask<void> a = this->arrive("a").start_in_current_scope();
+    StartedTask<void> b = this->arrive("b").start_in_current_scope();
+    co_await yields(2);
+    a.cancel();
+    Outcome<void> how = co_await a.outcome();
+    EXPECT_TRUE(how.is_cancelled());
+    EXPECT_EQ(this->latch.count(), 1u);
+    this->latch.count_down();
+    co_await std::move(b);
+  };
+  run_on(this->loop, root());
+  EXPECT_EQ(this->events, (Events{"b"}));
+}
+
+TYPED_TEST(LatchTest, CancelWhileNotifiedEndsCancelled) {
+  auto root = [&]() -> Task<void> {
+    StartedTask<void> a = this->visit("a").start_in_current_scope();
+    co_await yields(2);
+    this->latch.count_down(3);
+    a.cancel();
+    Outcome<void> how = co_await a.outcome();
+    EXPECT_TRUE(how.is_cancelled());
+  };
+  run_on(this->loop, root());
+  EXPECT_TRUE(this->events.empty());
+}
+
+TYPED_TEST(LatchTest, ATaskThatIsCancelledAlreadyDoesNotArrive) {
+  auto root = [&]() -> Task<void> {
+    auto body = [&]() -> Task<void> {
+      Scope& scope = co_await current_scope();
+      scope.cancel();
+      co_await this->latch.arrive_and_wait();
+      ADD_FAILURE() << "went on";
+    };
+    StartedTask<void> started = body().start_in_current_scope();
+    Outcome<void> how = co_await started.outcome();
+    EXPECT_TRUE(how.is_cancelled());
+    EXPECT_EQ(this->latch.count(), 3u);
+  };
+  run_on(this->loop, root());
+}
+
+TYPED_TEST(LatchTest, CountingDownMoreThanIsLeftIsRefused) {
+  auto root = [&]() -> Task<void> {
+    EXPECT_THROW(this->latch.count_down(4), UsageError);
+    EXPECT_EQ(this->latch.count(), 3u);
+    this->latch.count_down(3);
+    bool refused = false;
+    try {
+      co_await this->latch.arrive_and_wait();
+    } catch (const UsageError& error) {
+      refused = std::string(error.what()).find("Latch 'test'") != std::string::npos;
+    }
+    EXPECT_TRUE(refused);
+  };
+  run_on(this->loop, root());
+}
+
+TYPED_TEST(LatchTest, TheTreeSaysHowMuchIsLeft) {
+  auto root = [&]() -> Task<void> {
+    StartedTask<void> a = this->arrive("a").start_in_current_scope();
+    co_await yields(2);
+    const std::string tree = task_tree(co_await current_scope());
+    EXPECT_NE(tree.find("Latch 'test', 2 left, 1 of 1 waiting"), std::string::npos) << tree;
+    this->latch.count_down(2);
+    co_await std::move(a);
+  };
+  run_on(this->loop, root());
+}
+
+TEST(LatchLoops, CancelWhileNotifiedFromAnotherLoop) {
+  VirtualLoop a;
+  VirtualLoop b{a};
+  Latch latch(1);
+  auto there = [&]() -> Task<void> {
+    co_await latch.wait();
+    ADD_FAILURE() << "went on";
+  };
+  auto root = [&]() -> Task<void> {
+    auto body = [&](Nursery& n) -> Task<NurseryEnd> {
+      n.start_on(b, there());
+      co_await sleep_for(1ms);
+      latch.count_down();
+      co_return cancel;
+    };
+    co_await with_nursery(body);
+  };
+  run(a, root());
+}
+
+// A2: the waiter destroys the latch as soon as it goes on; count_down() may be under way still.
+TEST(LatchThreads, WhoGoesOnMayDestroyIt) {
+  ThreadLoop loop;
+  auto root = [&]() -> Task<void> {
+    for (int i = 0; i < 200; ++i) {
+      auto latch = std::make_unique<Latch>(2);
+      int written[2] = {0, 0};
+      auto arrive = [latch = latch.get()](int& mine) {
+        mine = 1;
+        latch->count_down();
+      };
+      std::thread one(arrive, std::ref(written[0]));
+      std::thread two(arrive, std::ref(written[1]));
+      co_await latch->wait();
+      latch.reset();
+      EXPECT_EQ(written[0] + written[1], 2);
+      one.join();
+      two.join();
+    }
+  };
+  run(loop, root());
+}
+
+TEST(LatchMisuse, WaitingOffAnyLoopIsRefused) {
+  Latch latch(1);
+  auto awaiter = latch.arrive_and_wait().operator co_await();
+  EXPECT_THROW(static_cast<void>(awaiter.await_ready()), UsageError);
+  EXPECT_EQ(latch.count(), 1u);
+}
+
+TEST(LatchDeathTest, DestroyingOneThatIsAwaited) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  auto misuse = [] {
+    VirtualLoop loop;
+    auto root = []() -> Task<void> {
+      auto latch = std::make_unique<Latch>(1, "short-lived");
+      auto waits = [&]() -> Task<void> { co_await latch->wait(); };
+      StartedTask<void> started = waits().start_in_current_scope();
+      co_await yields(2);
+      latch.reset();
+    };
+    run(loop, root());
+  };
+  EXPECT_DEATH(misuse(), "Latch 'short-lived' is destroyed while tasks wait for it");
+}
+
+}  // namespace

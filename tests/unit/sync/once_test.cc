@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: MIT
+#include "weft/sync/once.h"
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "support/loop_fixture.h"
+#include "weft/weft.h"
+
+namespace {
+
+using namespace weft;
+using namespace weft::test;
+using namespace std::chrono_literals;
+using weft::testing::LoopThread;
+using weft::testing::ThreadLoop;
+using weft::testing::VirtualLoop;
+
+template <class L>
+struct OnceTest : LoopTest<L> {
+  Once once{"test"};
+  Events events;
+
+  // Calls it with a callable that takes some turns.
+  Task<void> visit(std::string name) {
+    auto work = [&]() -> Task<void> {
+      events.push_back(name + " runs");
+      co_await yields(3);
+    };
+    co_await once.call(work);
+    events.push_back(name);
+  }
+  Task<void> fails(std::string name) {
+    auto work = [&]() -> Task<void> {
+      events.push_back(name + " runs");
+      co_await yields(3);
+      throw std::runtime_error(name);
+    };
+    co_await once.call(work);
+    events.push_back(name);
+  }
+};
+TYPED_TEST_SUITE(OnceTest, LoopTypes);
+
+TYPED_TEST(OnceTest, TheFirstRunsItAndTheOthersWaitForIt) {
+  auto root = [&]() -> Task<void> {
+    EXPECT_FALSE(this->once.is_done());
+    auto body = [&](Nursery& n) -> Task<NurseryEnd> {
+      for (const char* name : {"a", "b", "c"}) n.start(this->visit(name));
+      co_return join;
+    };
+    co_await with_nursery(body);
+    EXPECT_TRUE(this->once.is_done());
+    co_await this->visit("late");
+  };
+  run_on(this->loop, root());
+  EXPECT_EQ(this->events, (Events{"a runs", "a", "b", "c", "late"}));
+}
+
+TYPED_TEST(OnceTest, IfItThrowsTheNextRunsIt) {
+  auto root = [&]() -> Task<void> {
+    StartedTask<void> a = this->fails("a").start_in_current_scope();
+    StartedTask<void> b = this->visit("b").start_in_current_scope();
+    StartedTask<void> c = this->visit("c").start_in_current_scope();
+    Outcome<void> how = co_await a.outcome();
+    EXPECT_TRUE(how.has_error());
+    co_await std::move(b);
+    co_await std::move(c);
+  };
+  run_on(this->loop, root());
+  EXPECT_EQ(this->events, (Events{"a runs", "b runs", "b", "c"}));
+}
+
+TYPED_TEST(OnceTest, IfItThrowsAndNobodyWaitsTheNextCallerRunsIt) {
+  auto root = [&]() -> Task<void> {
+    StartedTask<void> a = this->fails("a").start_in_current_scope();
+    Outcome<void> how = co_await a.outcome();
+    EXPECT_TRUE(how.has_error());
+    EXPECT_FALSE(this->once.is_done());
+    co_await this->visit("b");
+  };
+  run_on(this->loop, root());
+  EXPECT_EQ(this->events, (Events{"a runs", "b runs", "b"}));
+}
+
+TYPED_TEST(OnceTest, IfItIsCancelledTheNextRunsIt) {
+  auto root = [&]() -> Task<void> {
+    StartedTask<void> a = this->visit("a").start_in_current_scope();
+    StartedTask<void> b = this->visit("b").start_in_current_scope();
+    StartedTask<void> c = this->visit("c").start_in_current_scope();
+    co_await yields(2);
+    a.cancel();
+    Outcome<void> how = co_await a.outcome();
+    EXPECT_TRUE(how.is_cancelled());
+    co_await std::move(b);
+    co_await std::move(c);
+  };
+  run_on(this->loop, root());
+  EXPECT_EQ(this->events, (Events{"a runs", "b runs", "b", "c"}));
+}
+
+TYPED_TEST(OnceTest, CancelWhileWaitingLeavesTheOthers) {
+  auto root = [&]() -> Task<void> {
+    StartedTask<void> a = this->visit("a").start_in_current_scope();
+    StartedTask<void> b = this->visit("b").start_in_current_scope();
+    StartedTask<void> c = this->visit("c").start_in_current_scope();
+    co_await yields(2);
+    b.cancel();
+    Outcome<void> how = co_await b.outcome();
+    EXPECT_TRUE(how.is_cancelled());
+    co_await std::move(a);
+    co_await std::move(c);
+  };
+  run_on(this->loop, root());
+  EXPECT_EQ(this->events, (Events{"a runs", "a", "c"}));
+}
+
+TYPED_TEST(OnceTest, TheTreeSaysWhereOneStands) {
+  auto root = [&]() -> Task<void> {
+    StartedTask<void> a = this->visit("a").start_in_current_scope();
+    StartedTask<void> b = this->visit("b").start_in_current_scope();
+    co_await yields(2);
+    const std::string tree = task_tree(co_await current_scope());
+    EXPECT_NE(tree.find("Once 'test', 1 of 1 waiting"), std::string::npos) << tree;
+    co_await std::move(a);
+    co_await std::move(b);
+  };
+  run_on(this->loop, root());
+}
+
+// The turn is under way to another loop when its task is cancelled there: the next has it.
+TEST(OnceLoops, CancelWhileNotifiedPassesTheTurnOn) {
+  VirtualLoop a;
+  VirtualLoop b{a};
+  Once once;
+  Events events;
+  auto visit = [&](std::string name) -> Task<void> {
+    auto work = [&]() -> Task<void> {
+      events.push_back(name + " runs");
+      co_return;
+    };
+    co_await once.call(work);
+  };
+  auto root = [&]() -> Task<void> {
+    Scope& scope = co_await current_scope();
+    StartedTask<void> last;
+    auto body = [&](Nursery& n) -> Task<NurseryEnd> {
+      auto work = [&]() -> Task<void> {
+        n.start_on(b, visit("there"));
+        co_await sleep_for(1ms);
+        last = visit("last").start(scope);
+        co_await sleep_for(1ms);
+        throw std::runtime_error("on purpose");
+      };
+      try {
+        co_await once.call(work);
+      } catch (const std::runtime_error&) {
+        events.push_back("passed on");
+      }
+      co_return cancel;
+    };
+    co_await with_nursery(body);
+    co_await std::move(last);
+  };
+  run(a, root());
+  EXPECT_EQ(events, (Events{"passed on", "last runs"}));
+  EXPECT_TRUE(once.is_done());
+}
+
+TEST(OnceThreads, ManyLoopsSeeWhatTheOneDid) {
+  for (int round = 0; round < 20; ++round) {
+    ThreadLoop loop;
+    LoopThread others[2];
+    Once once;
+    int written = 0;
+    auto visitor = [&]() -> Task<void> {
+      auto work = [&]() -> Task<void> {
+        co_await yield();
+        ++written;
+      };
+      co_await once.call(work);
+      EXPECT_EQ(written, 1);
+    };
+    auto root = [&]() -> Task<void> {
+      auto body = [&](Nursery& n) -> Task<NurseryEnd> {
+        for (int i = 0; i < 5; ++i) {
+          n.start(visitor());
+          for (LoopThread& other : others) n.start_on(other.executor(), visitor());
+        }
+        co_return join;
+      };
+      co_await with_nursery(body);
+    };
+    run(loop, root());
+  }
+}
+
+TEST(OnceDeathTest, DestroyingOneThatIsAwaited) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  auto misuse = [] {
+    VirtualLoop loop;
+    auto root = []() -> Task<void> {
+      auto once = std::make_unique<Once>("short-lived");
+      auto work = [] { return suspend_forever(); };
+      StartedTask<void> started = once->call(work).start_in_current_scope();
+      co_await yields(2);
+      once.reset();
+    };
+    run(loop, root());
+  };
+  EXPECT_DEATH(misuse(), "Once 'short-lived' is destroyed while tasks wait for it");
+}
+
+}  // namespace

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+#include "weft/sync/parking_lot.h"
+
+#include <memory>
+#include <string>
+
+#include "support/loop_fixture.h"
+#include "weft/weft.h"
+
+namespace {
+
+using namespace weft;
+using namespace weft::test;
+using namespace std::chrono_literals;
+using weft::testing::VirtualLoop;
+
+template <class L>
+struct ParkingLotTest : LoopTest<L> {
+  ParkingLot lot{"test"};
+  Events events;
+
+  Task<void> visit(std::string name) {
+    co_await lot.park();
+    events.push_back(name);
+  }
+};
+TYPED_TEST_SUITE(ParkingLotTest, LoopTypes);
+
+TYPED_TEST(ParkingLotTest, EachUnparkWakesTheLongestParkedOne) {
+  auto root = [&]() -> Task<void> {
+    EXPECT_FALSE(this->lot.unpark_one());  // remembers nothing
+    auto body = [&](Nursery& n) -> Task<NurseryEnd> {
+      for (const char* name : {"a", "b", "c"}) n.start(this->visit(name));
+      co_await yields(2);
+      EXPECT_TRUE(this->lot.unpark_one());
+      this->events.push_back("unparked");  // never inside of it
+      co_await yields(3);
+      EXPECT_EQ(this->events, (Events{"unparked", "a"}));
+      this->lot.unpark_all();
+      co_return join;
+    };
+    co_await with_nursery(body);
+  };
+  run_on(this->loop, root());
+  EXPECT_EQ(this->events, (Events{"unparked", "a", "b", "c"}));
+}
+
+TYPED_TEST(ParkingLotTest, CancelWhileWaitingLeavesTheOthers) {
+  auto root = [&]() -> Task<void> {
+    StartedTask<void> a = this->visit("a").start_in_current_scope();
+    StartedTask<void> b = this->visit("b").start_in_current_scope();
+    co_await yields(2);
+    a.cancel();
+    Outcome<void> how = co_await a.outcome();
+    EXPECT_TRUE(how.is_cancelled());
+    EXPECT_TRUE(this->lot.unpark_one());
+    co_await std::move(b);
+    EXPECT_FALSE(this->lot.unpark_one());
+  };
+  run_on(this->loop, root());
+  EXPECT_EQ(this->events, (Events{"b"}));
+}
+
+TYPED_TEST(ParkingLotTest, CancelWhileNotifiedPassesTheUnparkOn) {
+  auto root = [&]() -> Task<void> {
+    StartedTask<void> a = this->visit("a").start_in_current_scope();
+    StartedTask<void> b = this->visit("b").start_in_current_scope();
+    StartedTask<void> c = this->visit("c").start_in_current_scope();
+    co_await yields(2);
+    this->lot.unpark_one();
+    a.cancel();
+    Outcome<void> how = co_await a.outcome();
+    EXPECT_TRUE(how.is_cancelled());
+    co_await std::move(b);
+    co_await yields(2);
+    EXPECT_EQ(this->events, (Events{"b"}));  // one went on, and no more
+    this->lot.unpark_one();
+    co_await std::move(c);
+  };
+  run_on(this->loop, root());
+}
+
+TYPED_TEST(ParkingLotTest, AnUnparkOfAllIsNotPassedOn) {
+  auto root = [&]() -> Task<void> {
+    StartedTask<void> a = this->visit("a").start_in_current_scope();
+    co_await yields(2);
+    this->lot.unpark_all();
+    StartedTask<void> later = this->visit("later").start_immediate_in_current_scope();
+    a.cancel();
+    Outcome<void> how = co_await a.outcome();
+    EXPECT_TRUE(how.is_cancelled());
+    co_await yields(3);
+    EXPECT_TRUE(this->events.empty());  // it was not parked then
+    EXPECT_TRUE(this->lot.unpark_one());
+    co_await std::move(later);
+  };
+  run_on(this->loop, root());
+}
+
+TYPED_TEST(ParkingLotTest, TheTreeSaysWhereOneStands) {
+  auto root = [&]() -> Task<void> {
+    StartedTask<void> a = this->visit("a").start_in_current_scope();
+    co_await yields(2);
+    const std::string tree = task_tree(co_await current_scope());
+    EXPECT_NE(tree.find("ParkingLot 'test', 1 of 1 waiting"), std::string::npos) << tree;
+    this->lot.unpark_one();
+    co_await std::move(a);
+  };
+  run_on(this->loop, root());
+}
+
+// The post is under way to the other loop when the cancel comes.
+TEST(ParkingLotLoops, CancelWhileNotifiedPassesTheUnparkToAnotherLoop) {
+  VirtualLoop a;
+  VirtualLoop b{a};
+  ParkingLot lot;
+  Events events;
+  auto visit = [&](std::string name, Executor* where) -> Task<void> {
+    co_await lot.park();
+    EXPECT_EQ(Executor::current_or_null(), where);
+    events.push_back(name);
+  };
+  auto root = [&]() -> Task<void> {
+    Scope& scope = co_await current_scope();
+    StartedTask<void> here;
+    auto body = [&](Nursery& n) -> Task<NurseryEnd> {
+      n.start_on(b, visit("there", &b));
+      co_await sleep_for(1ms);
+      here = visit("here", &a).start(scope);
+      co_await sleep_for(1ms);
+      lot.unpark_one();
+      co_return cancel;
+    };
+    co_await with_nursery(body);
+    co_await std::move(here);
+  };
+  run(a, root());
+  EXPECT_EQ(events, (Events{"here"}));
+}
+
+TEST(ParkingLotMisuse, ParkingOffAnyLoopIsRefused) {
+  ParkingLot lot;
+  auto awaiter = lot.park().operator co_await();
+  EXPECT_THROW(static_cast<void>(awaiter.await_ready()), UsageError);
+}
+
+TEST(ParkingLotDeathTest, DestroyingOneThatIsAwaited) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  auto misuse = [] {
+    VirtualLoop loop;
+    auto root = []() -> Task<void> {
+      auto lot = std::make_unique<ParkingLot>("short-lived");
+      auto waits = [&]() -> Task<void> { co_await lot->park(); };
+      StartedTask<void> started = waits().start_in_current_scope();
+      co_await yields(2);
+      lot.reset();
+    };
+    run(loop, root());
+  };
+  EXPECT_DEATH(misuse(), "ParkingLot 'short-lived' is destroyed while tasks wait for it");
+}
+
+}  // namespace
