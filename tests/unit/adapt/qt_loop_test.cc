@@ -120,22 +120,6 @@ TEST(QtLoop, NoTaskRunsInsideANestedEventLoopOfATask) {
   EXPECT_EQ(events, (Events{"closed", "other"}));
 }
 
-TEST(QtLoop, AnEventLoopServesInAThreadOfQts) {
-  QtApp<QCoreApplication> app;
-  int value = 0;
-  std::unique_ptr<QThread> thread(QThread::create([&] {
-    QEventLoop loop;
-    auto main = []() -> Task<int> {
-      auto late = co_await timeout(1ms, suspend_forever());
-      co_return late.has_value() ? 0 : 6;
-    };
-    value = run(loop, main());
-  }));
-  thread->start();
-  EXPECT_TRUE(thread->wait());
-  EXPECT_EQ(value, 6);
-}
-
 TEST(QtLoop, AnotherThreadsLoopIsRefused) {
   QtApp<QCoreApplication> app;
   std::jthread other([&] { EXPECT_THROW(run(app.get(), returns(1)), UsageError); });
