@@ -18,6 +18,11 @@ void Continuation::wake_other() const noexcept {
   }
 }
 
+void Continuation::enter_other() const noexcept {
+  if (!(bits_ & kWaker)) return wake_other();
+  reinterpret_cast<Waker*>(bits_ & ~kTags)->enter();
+}
+
 bool Continuation::cancel_with(const CancelReason& reason) const noexcept {
   auto* target = reinterpret_cast<void*>(bits_ & ~kTags);
   switch (bits_ & kTags) {

@@ -160,6 +160,10 @@ class CheckedAwaiter final : public CheckedTraits<CancelsAtOnce<Inner>>, private
     machine_.resumed();
     waiter_.wake();
   }
+  void enter() noexcept override {
+    machine_.resumed();
+    waiter_.enter();
+  }
   [[nodiscard]] Strand* waiting() const noexcept override { return waiter_.strand(); }
   bool cancel_with(const CancelReason& reason) noexcept override {
     return waiter_.cancel_with(reason);

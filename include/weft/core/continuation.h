@@ -25,6 +25,8 @@ void enter_strand(Strand& strand) noexcept;  // CancellationRuntime::enter_parke
 class Waker {
  public:
   virtual void wake() noexcept = 0;
+  // As Continuation::enter(), for one that only passes it on.
+  virtual void enter() noexcept { wake(); }
   // What is awaited ended as cancelled, and the waiter had not asked for that: shall it be
   // cancelled along? If so (true), its await_cancel() is called.
   virtual bool cancel_with(const CancelReason& reason) noexcept = 0;
@@ -53,7 +55,7 @@ class Continuation {
   // As wake(), for a Runnable that is the wake-up: who has stood in the ready ring with that need not
   // stand there again, and a strand goes on at once. Requires: called by the loop, inside no task.
   void enter() const noexcept {
-    if (bits_ & kTags) return wake_other();
+    if (bits_ & kTags) return enter_other();
     enter_strand(*reinterpret_cast<Strand*>(bits_));
   }
   [[nodiscard]] bool cancel_with(const CancelReason& reason) const noexcept;
@@ -67,6 +69,7 @@ class Continuation {
   static constexpr std::uintptr_t kTags = 3;
 
   void wake_other() const noexcept;
+  void enter_other() const noexcept;
 
   std::uintptr_t bits_ = 0;
 };

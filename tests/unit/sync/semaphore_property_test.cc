@@ -82,7 +82,7 @@ class Comparison {
         compare();
       }
       co_await yields(3);
-      // In which order they go on is the loop's business, which may shuffle what is ready.
+      // In which order they go on is the loop's business.
       std::ranges::sort(went_on_);
       std::ranges::sort(naive_.served);
       expect(went_on_ == naive_.served, "those who went on are those who were served");
