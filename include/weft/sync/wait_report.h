@@ -10,7 +10,7 @@ class TaskTreeCollector;
 
 namespace detail {
 
-// "Channel 'jobs' receive, 1 of 3 waiting". A null name is left out.
+// "Channel 'jobs' receive, 1 of 3 waiting"; without a name, "a Channel".
 struct Waited {
   const char* kind;
   const char* name;
