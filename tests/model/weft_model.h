@@ -116,6 +116,7 @@ class Mailbox {
     Turn turn(Step::writes, this);
     RL_ASSERT(last_ - first_ < kPostsMax);
     what_[last_++ % kPostsMax] = what;
+    filled_ = true;
     posts_.fetch_add(1, rl::mo_release, $);
     posts_.wake(rl::ctx(), 1, $);
   }
@@ -126,7 +127,7 @@ class Mailbox {
   // Returns: what was posted.
   int take() {
     {
-      Turn turn(Step::writes, this);
+      Turn turn({Step::writes, this, &filled_});
     }
     while (!take_now()) posts_.wait(rl::ctx(), false, false, $);
     return taken_;
@@ -141,6 +142,7 @@ class Mailbox {
     if (empty()) return false;
     posts_.fetch_sub(1, rl::mo_acquire, $);
     taken_ = what_[first_++ % kPostsMax];
+    filled_ = !empty();
     return true;
   }
 
@@ -148,6 +150,7 @@ class Mailbox {
   int what_[kPostsMax];
   int taken_ = 0;
   unsigned first_ = 0, last_ = 0;
+  bool filled_ = false;
 };
 
 // Bytes of a plain object: reading or writing them unordered with another's write is a data race.
