@@ -40,6 +40,7 @@
 #include "weft/sync/channel.h"
 #include "weft/sync/event.h"
 #include "weft/sync/latch.h"
+#include "weft/sync/local_channel.h"
 #include "weft/sync/mutex.h"
 #include "weft/sync/once.h"
 #include "weft/sync/oneshot.h"

@@ -33,6 +33,7 @@
 #include "weft/core/thread_state.h"
 #include "weft/core/tree.h"
 #include "weft/sync/mutex_core.h"
+#include "weft/sync/sync_awaitable.h"
 #include "weft/sync/waiter.h"
 
 namespace weft::inline v0 {
@@ -84,8 +85,7 @@ class Mutex {
 
   // Returns: an awaitable of a Guard.
   [[nodiscard]] auto lock(std::source_location at = std::source_location::current()) noexcept {
-    return AwaiterDescription<detail::SyncAwaiter<Lock>, Mutex&, std::source_location>(
-        *this, std::move(at));
+    return detail::SyncAwaitable<Lock, Mutex&, std::source_location>(*this, std::move(at));
   }
   // The same without a guard: the caller calls unlock(), on every way out.
   [[nodiscard]] auto lock_raw(std::source_location at = std::source_location::current()) noexcept {
@@ -141,6 +141,16 @@ class Mutex::Wait : public detail::Waiter {
 };
 
 class Mutex::Lock : public Wait {
+ public:
+  using Now = Guard;
+  static bool take_now(detail::HomeIndex home, Guard& guard, Mutex& mutex,
+                       std::source_location at) noexcept {
+    if (!mutex.core_.try_lock(home)) return false;
+    mutex.owned_at(at);
+    guard.mutex_ = &mutex;
+    return true;
+  }
+
  protected:
   using Wait::Wait;
   Guard result() noexcept {
