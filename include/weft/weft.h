@@ -39,6 +39,7 @@
 #include "weft/sync/broadcast.h"
 #include "weft/sync/channel.h"
 #include "weft/sync/event.h"
+#include "weft/sync/generator.h"
 #include "weft/sync/latch.h"
 #include "weft/sync/mutex.h"
 #include "weft/sync/once.h"
