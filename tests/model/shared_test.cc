@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// SharedCore: the operation is begun once; it is asked to stop at most once, and only when nobody else
-// waits; whoever waits is told of its end, and sees what it did; nobody leaves it behind running.
+// SharedCore: the operation is begun once; it is asked to stop at most once, and only when nobody
+// else waits; whoever waits is told of its end, and sees what it did; nobody leaves it behind
+// running.
 #include "weft/sync/shared_core.h"
 
 #include "weft_model.h"

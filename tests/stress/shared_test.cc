@@ -16,8 +16,9 @@ using namespace weft::test;
 using weft::testing::LoopThread;
 using weft::testing::ThreadLoop;
 
-// Awaiters on every loop, each cancelled at some moment, and an operation that ends in one of four ways: each
-// has the result, or was cancelled, or was told, and nothing runs when all of them are gone.
+// Awaiters on every loop, each cancelled at some moment, and an operation that ends in one of four
+// ways: each has the result, or was cancelled, or was told, and nothing runs when all of them are
+// gone.
 class SharedStress : public StressTest {};
 
 TEST_F(SharedStress, CancelledFromEverywhere) {

@@ -77,8 +77,8 @@ struct CancellationRuntime {
   // The same for a strand that tasks of many loops wait for: none of them is its parent, so it is a
   // guest even at home. Requires: the waiter has no home.
   static detail::Strand& start_guest(detail::Frame& first, detail::JoinWaiter& waiter) noexcept;
-  // As start_here() with a handle, on the caller's stack up to the first suspension (the stated exception
-  // to L2).
+  // As start_here() with a handle, on the caller's stack up to the first suspension (the stated
+  // exception to L2).
   static detail::Strand& start_now(detail::Frame& first, Scope& parent);
   // A child for a scope held by a lease, from any thread: consumes the lease's count.
   static detail::Strand& start_leased(detail::Frame& first, Scope& parent, bool with_handle);

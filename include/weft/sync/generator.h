@@ -15,9 +15,9 @@
 // at rest is a plain object. For values that are made whether or not somebody asks, use a Channel
 // and a task.
 //
-// T is an object type, also one that only moves: next() gives a std::optional<T>. Or it is an lvalue
-// reference: next() gives a pointer, null at the end, to what the co_yield names, valid until the
-// following next().
+// T is an object type, also one that only moves: next() gives a std::optional<T>. Or it is an
+// lvalue reference: next() gives a pointer, null at the end, to what the co_yield names, valid
+// until the following next().
 //
 // Threads        next(): one at a time, in tasks of any loop. At rest it may be moved between
 //                threads, and be destroyed on any; its frame's locals must allow for that.
@@ -31,10 +31,11 @@
 // Errors         what leaves the coroutine is thrown by next(); from then on, as after its end,
 //                next() gives nothing. UsageError for one that is empty, or for a second next() at
 //                a time.
-// At a co_yield  the generator leaves its consumer's task, so its own scope must have no child, lease
-//                or CancelNode, and it holds no ignore_cancellation() guard: else the co_yield throws
-//                UsageError. (Children in a nursery that is closed again are fine.) It also throws
-//                the error of a child that has ended. Its Scope and StopToken are valid until then.
+// At a co_yield  the generator leaves its consumer's task, so its own scope must have no child,
+//                lease or CancelNode, and it holds no ignore_cancellation() guard: else the
+//                co_yield throws UsageError. (Children in a nursery that is closed again are fine.)
+//                It also throws the error of a child that has ended. Its Scope and StopToken are
+//                valid until then.
 // Allocation     one frame, from the pool. None per value: next() is in line. As a branch of a
 //                combinator or in a wrapper it is a task of its own, of one frame.
 // Cost           two transfers of control per value; no stack, however many there are (L10). The

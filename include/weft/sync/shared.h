@@ -26,8 +26,8 @@
 //                ended, and if that had a result after all, with it (L5). If the operation's loop
 //                is stopped, it is cancelled there: TaskCancelled.
 // Errors         an exception is thrown to everyone who awaits, now or later. One that nobody was
-//                thrown is logged when the last copy goes (L14). UsageError off any loop, or for one
-//                that was moved from.
+//                thrown is logged when the last copy goes (L14). UsageError off any loop, or for
+//                one that was moved from.
 // Resumption     on the loop that awaited, in arrival order there, through its ready ring.
 // Memory order   what the operation did is visible after the wait.
 // Allocation     one block, and a frame unless A is a Task; both when it is made. None per wait.
@@ -147,7 +147,7 @@ class Shared {
 
   auto operator co_await() const { return detail::SyncAwaiter<Wait>(operation_); }
 
-  // It has a result, or has failed, or was cancelled. As of some moment during the call; any thread.
+  // It has a result, has failed or was cancelled. As of some moment during the call; any thread.
   [[nodiscard]] bool is_done() const noexcept { return operation_ && operation_->has_ended(); }
 
  private:

@@ -684,8 +684,12 @@ TYPED_TEST(GeneratorTest, CancelProduct) {
           EXPECT_EQ(got, 3);
           EXPECT_EQ(events, Events{"all given"});
         }
-        if (turns == 0 && how != How::shielded) EXPECT_TRUE(ended.is_cancelled());
-        if (how == How::shielded) EXPECT_TRUE(ended.has_value());
+        if (turns == 0 && how != How::shielded) {
+          EXPECT_TRUE(ended.is_cancelled());
+        }
+        if (how == How::shielded) {
+          EXPECT_TRUE(ended.has_value());
+        }
       }
     }
   };

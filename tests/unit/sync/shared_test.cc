@@ -99,7 +99,9 @@ TYPED_TEST(SharedTest, ItRunsOnceAndEverybodyGetsTheSameResult) {
     auto looks = [&]() -> Task<void> {
       const int& value = co_await shared;
       EXPECT_EQ(value, 42);
-      if (seen) EXPECT_EQ(seen, &value);
+      if (seen) {
+        EXPECT_EQ(seen, &value);
+      }
       seen = &value;
     };
     auto body = [&](Nursery& n) -> Task<NurseryEnd> {
@@ -538,9 +540,13 @@ TYPED_TEST(SharedTest, CancelProduct) {
             if (how.is_cancelled()) ++cancelled;
           }
           EXPECT_EQ(got + told + cancelled, awaiters);
-          if (told > 0) EXPECT_FALSE(ended_well);  // who came after the last had left
+          if (told > 0) {  // who came after the last had left
+            EXPECT_FALSE(ended_well);
+          }
           EXPECT_EQ(live, 0) << "nobody waits, and it runs on";
-          if (got > 0) EXPECT_TRUE(ended_well);
+          if (got > 0) {
+            EXPECT_TRUE(ended_well);
+          }
         }
       }
     }
