@@ -141,6 +141,17 @@ Strand& CancellationRuntime::start_here(Frame& first, Scope* parent, const Start
   return strand;
 }
 
+Strand& CancellationRuntime::start_guest(Frame& first, JoinWaiter& waiter) noexcept {
+  Executor& loop = here();
+  // SHARED (W7): it is cancelled by whichever of those who wait is the last.
+  Strand& strand = begin(first, CancellationState::HOMED | CancellationState::SHARED, loop.home(),
+                         {.waiter = &waiter});
+  ++loop.strands_;
+  list_if_guest(strand, loop);
+  push_ready(strand, loop);
+  return strand;
+}
+
 Strand& CancellationRuntime::make_fresh(Frame& first, Scope* parent) noexcept {
   Start how;
   if (parent) how.cancelled = doom_of(*parent);
@@ -506,7 +517,7 @@ void CancellationRuntime::end_shared(Strand& strand, Executor& loop) noexcept {
 
   bool waiter_tells = waiter && waiter->tells_parent && !parent_here;
   if (waiter) {
-    if (waiter->home == loop.home()) {
+    if (waiter->home == loop.home() || waiter->home == 0) {
       waiter->run(*waiter);
     } else {
       waiter->elsewhere = true;

@@ -194,4 +194,69 @@ TEST_F(SyncWaitAllocationTest, RateLimiterAcquire) {
   expect_frames_only(subject, time_does_it);
 }
 
+// The block and the operation's frame when it is made; then nothing, for those who wait, for those
+// who are cancelled, and for those who find it done.
+TEST_F(SyncAllocationTest, SharedTakesOneBlock) {
+  auto operation = []() -> Task<int> {
+    co_await yields(3);
+    co_return 1;
+  };
+  auto measured = [&]() -> Task<void> {
+    for (int i = 0; i < kWarmUp; ++i) {
+      CountedAllocations counted;
+      Shared shared(operation());
+      auto waits = [&]() -> Task<void> { co_await shared; };
+      StartedTask<void> a = waits().start_in_current_scope();
+      StartedTask<void> b = waits().start_in_current_scope();
+      co_await yield();
+      b.cancel();
+      Outcome<void> how = co_await b.outcome();
+      EXPECT_TRUE(how.is_cancelled());
+      co_await std::move(a);
+      int one = co_await shared;
+      EXPECT_EQ(one, 1);
+      EXPECT_LE(counted.news(), 1u);
+      // The operation, what it awaits, and the two who wait.
+      EXPECT_LE(counted.blocks(), 4u);
+    }
+  };
+  run(loop, measured());
+}
+
+Generator<int> count_to(int end) {
+  for (int i = 1; i <= end; ++i) {
+    if (i % 10 == 0) co_await yield();
+    co_yield i;
+  }
+}
+
+// Its frame, and nothing per value, whether it waits before it or not.
+TEST_F(SyncAllocationTest, AGeneratorTakesOneFrame) {
+  constexpr int kValues = 1000;
+  auto measured = [&]() -> Task<void> {
+    CountedAllocations counted;
+    Generator<int> numbers = count_to(kValues);
+    int sum = 0;
+    while (std::optional<int> n = co_await numbers.next()) sum += *n;
+    EXPECT_EQ(sum, kValues * (kValues + 1) / 2);
+    EXPECT_EQ(counted.news(), 0u);
+    EXPECT_EQ(counted.blocks(), 1u);
+  };
+  run(loop, measured());
+}
+
+TEST_F(SyncAllocationTest, ANextThatIsABranchTakesAFrame) {
+  auto measured = [&]() -> Task<void> {
+    Generator<int> numbers = count_to(kRounds);
+    CountedAllocations counted;
+    for (int i = 1; i <= kRounds; ++i) {
+      auto n = co_await timeout(1h, numbers.next());
+      EXPECT_EQ(n.value(), i);
+    }
+    EXPECT_EQ(counted.news(), 0u);
+    EXPECT_EQ(counted.blocks(), static_cast<std::uint64_t>(kRounds));
+  };
+  run(loop, measured());
+}
+
 }  // namespace
