@@ -27,6 +27,7 @@
 #include "weft/core/tree.h"
 #include "weft/core/try.h"
 #include "weft/core/with.h"
+#include "weft/inspect/deadlock.h"
 #include "weft/io/blocking.h"
 #include "weft/io/descriptor.h"
 #include "weft/run/event_loop.h"

@@ -814,6 +814,17 @@ Strand* CancellationRuntime::waiter_of_nursery(const Scope& nursery) noexcept {
   return static_cast<const Nursery&>(nursery).waiter_.strand();
 }
 
+Strand* CancellationRuntime::needing_nursery(const Scope& nursery) noexcept {
+  return static_cast<const Nursery&>(nursery).waiter_.needing();
+}
+
+bool CancellationRuntime::joins(const Frame& frame) noexcept {
+  Strand& strand = frame.strand();
+  if (strand.home.load(detail::acquire) != here().home() || strand.top != &frame) return false;
+  return frame.phase_ == Phase::joining || frame.phase_ == Phase::join_unwind ||
+         frame.phase_ == Phase::join_exit;
+}
+
 Adapter* CancellationRuntime::parked_on(Strand& strand) noexcept {
   Phase phase = strand.top->phase_;
   return phase == Phase::parked || phase == Phase::cancelling ? &strand.waits_on() : nullptr;

@@ -24,7 +24,7 @@ struct Room : rl::test_suite<Self, kThreads> {
   void thread(unsigned index) {
     WaitNode& node = nodes[index];
     node.home = index + 1;
-    if (!core.try_lock(node.home) && !core.lock_or_wait(node)) {
+    if (!core.try_lock(node.home) && !core.lock_or_wait(node, 0)) {
       if (index < kCancelled) return cancel(index);
       mail[index].take();
       RL_ASSERT(node.state == weft::detail::WaitState::notified);
@@ -33,12 +33,12 @@ struct Room : rl::test_suite<Self, kThreads> {
     inside.write(inside.read() + 1);
     ++visits;
     if (core.try_unlock(node.home)) return;
-    auto [was_owner, next] = core.unlock(node.home);
+    auto [was_owner, next] = core.unlock(node.home, 0);
     RL_ASSERT(was_owner);
     tell(next);
   }
   void cancel(unsigned index) {
-    auto [how, next] = core.withdraw(nodes[index]);
+    auto [how, next] = core.withdraw(nodes[index], 0);
     tell(next);
     if (how == Withdrawn::passed_on) mail[index].take();  // N3
     RL_ASSERT(!nodes[index].linked());

@@ -163,6 +163,11 @@ struct CancellationRuntime {
   static const detail::Topology& topology(const Scope& scope) noexcept { return scope.topology_; }
   // The strand whose co_await opened the nursery, if it is one's own.
   static detail::Strand* waiter_of_nursery(const Scope& nursery) noexcept;
+  // For detail::needing(). Any thread that drives the home of one of its children.
+  static bool is_nursery(const Scope& scope) noexcept { return scope.flags_ & Scope::kIsNursery; }
+  static detail::Strand* needing_nursery(const Scope& nursery) noexcept;
+  // Its strand waits for its children, on this loop.
+  static bool joins(const detail::Frame& frame) noexcept;
 
   static void mark_nursery(Scope& scope) noexcept;
   // Makes a child of one nursery a child of another of the same loop.

@@ -217,7 +217,8 @@ template <class T, class Sharing>
 class Channel<T, Sharing>::SendOne : public Send {
  public:
   using Now = bool;
-  static bool take_now(detail::HomeIndex home, bool& sent, Channel& channel, T& value) noexcept {
+  static bool take_now(detail::Strand& task, bool& sent, Channel& channel, T& value) noexcept {
+    const detail::HomeIndex home = task.home.load(detail::relaxed);
     channel.bond_.require(home, Send::kWhat);
     return sent = channel.core_.try_push(std::move(value), home);
   }
@@ -262,7 +263,8 @@ template <class T, class Sharing>
 class Channel<T, Sharing>::Receive : public ReceiveWait {
  public:
   using Now = std::optional<T>;
-  static bool take_now(detail::HomeIndex home, Now& item, Channel& channel) noexcept {
+  static bool take_now(detail::Strand& task, Now& item, Channel& channel) noexcept {
+    const detail::HomeIndex home = task.home.load(detail::relaxed);
     channel.bond_.require(home, ReceiveWait::kWhat);
     return channel.core_.try_pop(item, home);
   }

@@ -5,12 +5,13 @@
 //
 // Where a Wait has
 //
-//     using Now = Result;      made without a value
-//     static bool take_now(HomeIndex home, Now& result, Args…)
+//     using Now = …;                                          the result, made without a value; or
+//     static Result made_of(Now);                             what it can be made of
+//     static bool take_now(Strand& task, Now& into, Args…);
 //
 // a Task that awaits it, and is not cancelled, calls that first. If it says true that was it: the task
 // does not suspend, and no waiter is made, which is most of the cost (bench: channel_one_loop). If it says
-// false nothing was taken, and the SyncAwaiter does the whole.
+// false nothing was taken, and the SyncAwaiter does the whole. A strand that runs is at home.
 #include <memory>
 #include <new>
 #include <source_location>
@@ -61,10 +62,14 @@ class SyncAwaitable : public AwaiterDescription<SyncAwaiter<Wait>, Args...> {
     bool await_suspend(std::coroutine_handle<Promise> handle) {
       return adapter_.await_suspend(handle);
     }
-    Now await_resume() {
+    AwaitResult<Description> await_resume() {
       if (waits_) [[unlikely]]
         return adapter_.await_resume();
-      return std::move(now_);
+      if constexpr (requires { Wait::made_of(now_); }) {
+        return Wait::made_of(now_);
+      } else {
+        return std::move(now_);
+      }
     }
 
    private:
@@ -87,11 +92,9 @@ class SyncAwaitable : public AwaiterDescription<SyncAwaiter<Wait>, Args...> {
   }
 
  private:
-  // A strand that runs is at home.
-  bool take_now(Strand& strand, auto& result) noexcept {
-    return std::apply(
-        [&](auto&... args) { return Wait::take_now(strand.home.load(relaxed), result, args...); },
-        this->args_);
+  bool take_now(Strand& task, auto& into) noexcept {
+    return std::apply([&](auto&... args) { return Wait::take_now(task, into, args...); },
+                      this->args_);
   }
 };
 
