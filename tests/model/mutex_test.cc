@@ -3,58 +3,40 @@
 // waiter takes nothing with it, whether it was waiting or the owner already.
 #include "weft/sync/mutex_core.h"
 
-#include "weft_model.h"
+#include "weft_model_loops.h"
 
 namespace {
 
 using weft::detail::MutexCore;
-using weft::detail::WaitNode;
-using weft::detail::WaitState;
-using weft::detail::Withdrawn;
+using weft_model::WaitNode;
 
-// A thread is a loop with one task.
 template <class Self, int kThreads>
-struct Room : rl::test_suite<Self, kThreads> {
+struct Room : weft_model::Loops<Self, kThreads> {
   MutexCore core;
-  WaitNode nodes[kThreads];
-  weft_model::Mailbox mail[kThreads];
   weft_model::Plain inside;
   int visits = 0;
   int withdrawn = 0;
 
-  WaitNode& node_of(unsigned index) {
-    nodes[index].home = index + 1;
-    return nodes[index];
-  }
-  // It waits, until the lock is its own.
-  void await_turn(unsigned index) {
-    mail[index].take();
-    RL_ASSERT(nodes[index].state == WaitState::notified);
-  }
   void enter_and_unlock(unsigned index) {
-    const unsigned home = nodes[index].home;
+    const unsigned home = this->nodes[index].home;
     RL_ASSERT(core.owner() == home);
     inside.write(inside.read() + 1);
     ++visits;
     if (core.try_unlock(home)) return;
     auto [was_owner, next] = core.unlock(home);
     RL_ASSERT(was_owner);
-    tell(next);
+    this->tell(next);
   }
   void cancel(unsigned index) {
-    auto [how, next] = core.withdraw(nodes[index]);
-    tell(next);
-    if (how == Withdrawn::passed_on) mail[index].take();  // N3
-    RL_ASSERT(!nodes[index].linked());
+    auto [how, next] = core.withdraw(this->nodes[index]);
+    this->tell(next);
+    this->end_withdrawn(index, how);
     ++withdrawn;
-  }
-  void tell(WaitNode* next) {
-    if (next) mail[next->home - 1].post();
   }
   void after() {
     RL_ASSERT(visits + withdrawn == kThreads);
     RL_ASSERT(!core.is_locked());
-    for (auto& each : mail) RL_ASSERT(each.empty());
+    weft_model::Loops<Self, kThreads>::after();
   }
 };
 
@@ -68,7 +50,7 @@ struct TakeTurns : Room<Self, kThreads> {
     WaitNode& node = this->node_of(index);
     if (!(kTriesFirst && this->core.try_lock(node.home)) && !this->core.lock_or_wait(node)) {
       if (index < kCancelled) return this->cancel(index);
-      this->await_turn(index);
+      this->await_notify(index);
     }
     this->enter_and_unlock(index);
   }
@@ -95,13 +77,13 @@ struct FromTheMiddle : Room<Self, 3> {
   }
   void thread(unsigned index) {
     if (index == 1 && kSecond == is_cancelled) return this->cancel(1);
-    if (index == 1 || (index == 2 && kThird == waits)) this->await_turn(index);
+    if (index == 1 || (index == 2 && kThird == waits)) this->await_notify(index);
     if (index == 2 && kThird == waits_and_is_cancelled) return this->cancel(2);
     if (index == 2 && !kThirdWaits) {
       WaitNode& node = this->node_of(2);
       if (!this->core.try_lock(node.home) && !this->core.lock_or_wait(node)) {
         if (kThird == comes_and_is_cancelled) return this->cancel(2);
-        this->await_turn(2);
+        this->await_notify(2);
       }
     }
     this->enter_and_unlock(index);
