@@ -92,11 +92,27 @@ struct TwoUnparksAndACancel : Parked<TwoUnparksAndACancel, 3> {
   void unpark_again() { this->tell(lot.unpark_one()); }
 };
 
+// The unpark finds it, or remembers nothing; then the cancel ends the wait.
+template <class Self, Unpark kHow>
+struct ParkMeetsUnpark : Parked<Self, 2> {
+  void before() {}
+  void thread(unsigned index) {
+    if (index == 0) return this->unpark(kHow);
+    this->lot.park(this->node_of(1));
+    weft_model::some_time_later();
+    this->cancel(1);
+  }
+};
+struct AParkMeetsAnUnparkOfOne : ParkMeetsUnpark<AParkMeetsAnUnparkOfOne, one> {};
+struct AParkMeetsAnUnparkOfAll : ParkMeetsUnpark<AParkMeetsAnUnparkOfAll, all> {};
+
 }  // namespace
 
 int main() {
   weft_model::Report report("ParkingLotModel");
   report.check<AnUnparkOfAllIsNotPassedOn>("AnUnparkOfAllIsNotPassedOn", weft_model::every());
+  report.check<AParkMeetsAnUnparkOfOne>("AParkMeetsAnUnparkOfOne", weft_model::every());
+  report.check<AParkMeetsAnUnparkOfAll>("AParkMeetsAnUnparkOfAll", weft_model::every());
   report.check<AnUnparkOfOneIsPassedOn>("AnUnparkOfOneIsPassedOn", weft_model::every_reduced());
   report.check<AnUnparkOfAllMeetsACancel>("AnUnparkOfAllMeetsACancel", weft_model::every_reduced());
   report.check<AnUnparkOfOneMeetsTwoCancels>("AnUnparkOfOneMeetsTwoCancels",
