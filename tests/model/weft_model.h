@@ -108,6 +108,10 @@ class Report {
   bool failed_ = false;
 };
 
+// What a thread does next, it does some time later: others come between, also where it has no step
+// of its own. So a cancel is not always there at the moment in which the wait began.
+inline void some_time_later() { Turn turn(Step::anything, nullptr); }
+
 // Posts, first in, first out, and a place to sleep for them: a loop's inbox as the other models see
 // it. What happens before a post is visible after the take, and nothing else is ordered by it.
 class Mailbox {

@@ -233,6 +233,21 @@ class StateLock {
   StateMutex& mutex_;
 };
 
+// A variable whose reads and writes must be ordered by something else; a data race is an error.
+template <class T>
+class Guarded {
+ public:
+  explicit(false) Guarded(T value) : cell_(static_cast<int>(value)) {}
+  Guarded& operator=(T value) {
+    cell_($) = static_cast<int>(value);
+    return *this;
+  }
+  explicit(false) operator T() const { return static_cast<T>(cell_($).load()); }
+
+ private:
+  rl::var<int> cell_;  // which it can print
+};
+
 // std::atomic's members, as far as weft uses them; orders are never left out.
 template <class T>
 class Atomic {

@@ -11,29 +11,23 @@
 #include <thread>
 #include <vector>
 
-#include "support/loop_fixture.h"
-#include "weft/weft.h"
+#include "support/sync_fixture.h"
 
 namespace {
 
 using namespace weft;
 using namespace weft::test;
-using namespace std::chrono_literals;
-using weft::testing::LoopThread;
-using weft::testing::ThreadLoop;
-using weft::testing::VirtualLoop;
 
 template <class L>
-struct MutexTest : LoopTest<L> {
+struct MutexTest : SyncTest<L> {
   Mutex mutex{"test"};
-  Events events;
 
   // Locks, holds it for some turns, unlocks.
   Task<void> visit(std::string name, int turns = 0) {
     auto lock = co_await mutex.lock();
-    events.push_back(name);
+    this->events.push_back(name);
     co_await yields(turns);
-    events.push_back("/" + name);
+    this->events.push_back("/" + name);
   }
   Task<void> join_all(std::vector<Task<void>> tasks) {
     auto body = [&](Nursery& n) -> Task<NurseryEnd> {
