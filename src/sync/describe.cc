@@ -11,6 +11,14 @@ std::string called(const char* type, const char* name) {
   return name ? std::string(type) + " '" + name + "'" : std::string("a ") + type;
 }
 
+std::string place(const std::source_location& at) {
+  return std::string(at.file_name()) + ":" + std::to_string(at.line());
+}
+
+std::string loop_name(HomeIndex home) {
+  return home == 0 ? std::string("no loop") : "loop " + std::to_string(home);
+}
+
 std::string standing(WaitPlace place) {
   return std::to_string(place.place) + " of " + std::to_string(place.of) + " waiting";
 }

@@ -12,15 +12,10 @@ namespace weft::inline v0 {
 
 namespace {
 
+using detail::loop_name;
+using detail::place;
+
 std::string called(const char* name) { return detail::called("Mutex", name); }
-
-std::string place(const std::source_location& at) {
-  return std::string(at.file_name()) + ":" + std::to_string(at.line());
-}
-
-std::string loop_name(detail::HomeIndex home) {
-  return home == 0 ? std::string("no loop") : "loop " + std::to_string(home);
-}
 
 }  // namespace
 
