@@ -46,6 +46,7 @@
 #include "weft/sync/parking_lot.h"
 #include "weft/sync/rate_limiter.h"
 #include "weft/sync/semaphore.h"
+#include "weft/sync/shared_mutex.h"
 #include "weft/sync/watch.h"
 #include "weft/time/interval.h"
 #include "weft/time/sleep.h"
