@@ -38,6 +38,7 @@
 #include "weft/sync/barrier.h"
 #include "weft/sync/broadcast.h"
 #include "weft/sync/channel.h"
+#include "weft/sync/condition.h"
 #include "weft/sync/event.h"
 #include "weft/sync/latch.h"
 #include "weft/sync/mutex.h"

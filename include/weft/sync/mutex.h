@@ -61,6 +61,7 @@ class [[nodiscard]] MutexGuard {
 
  private:
   friend class Mutex;
+  friend class Condition;
   explicit MutexGuard(Mutex& mutex) noexcept : mutex_(&mutex) {}
 
   Mutex* mutex_ = nullptr;
@@ -112,7 +113,11 @@ class Mutex {
   [[nodiscard]] const char* name() const noexcept { return name_; }
 
  private:
+  friend class Condition;
+
   void owned_at(std::source_location at) noexcept { held_at_.store(at, detail::relaxed); }
+  // For Condition: locks it for who has waited there, on any thread. Returns: false if that waits.
+  bool relock(detail::WaitNode& waiter) noexcept { return core_.lock_or_wait(waiter); }
   void unlock_contended() noexcept;
   [[noreturn]] void abort_not_owner() const noexcept;
   void describe_wait(TaskTreeCollector& tree, const detail::WaitNode& waiter);
