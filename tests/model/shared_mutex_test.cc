@@ -207,7 +207,7 @@ struct AWithdrawnWaitPassesOnWhatOthersDid : Room<AWithdrawnWaitPassesOnWhatOthe
 };
 
 // The last one out frees it: whoever left before does not touch it any more.
-template <class Self, LockMode kFirst, LockMode kLast>
+template <class Self, LockMode kFirst, LockMode kLast, bool kWithdrawn>
 struct Destroyed : rl::test_suite<Self, 2> {
   weft_model::Block<SharedMutexCore> core;
   WaitNode node;
@@ -226,17 +226,31 @@ struct Destroyed : rl::test_suite<Self, 2> {
     }
     node.home = 2;
     node.amount = static_cast<unsigned>(kLast);
-    if (!core->lock_or_wait(node)) mail.take();
+    if (!core->lock_or_wait(node)) {
+      if (!kWithdrawn) {
+        mail.take();
+      } else if (core->withdraw(node, admitted) == Withdrawn::passed_on) {
+        mail.take();  // N3; it is inside
+      } else if (!(kLast == kLooks ? core->try_lock_shared() : core->try_lock(2))) {
+        return;
+      }
+    }
     RL_ASSERT(leave(2, kLast, admitted));
     core.free();
+  }
+  void after() {
+    if (!core.freed()) core.free();
   }
   bool leave(unsigned home, LockMode mode, WaitList& admitted) {
     return mode == kLooks ? core->unlock_shared(admitted)
                           : core->try_unlock(home) || core->unlock(home, admitted);
   }
 };
-struct AChangeIsTheLast : Destroyed<AChangeIsTheLast, kLooks, kChanges> {};
-struct ALookIsTheLast : Destroyed<ALookIsTheLast, kChanges, kLooks> {};
+struct AChangeIsTheLast : Destroyed<AChangeIsTheLast, kLooks, kChanges, false> {};
+struct ALookIsTheLast : Destroyed<ALookIsTheLast, kChanges, kLooks, false> {};
+// It has given up waiting, and comes in without: so who leaves finds nobody at the last moment.
+struct AWithdrawnChangeIsTheLast : Destroyed<AWithdrawnChangeIsTheLast, kLooks, kChanges, true> {};
+struct AWithdrawnLookIsTheLast : Destroyed<AWithdrawnLookIsTheLast, kChanges, kLooks, true> {};
 
 }  // namespace
 
@@ -251,6 +265,8 @@ int main() {
   report.check<WhoChangesIsCancelled>("WhoChangesIsCancelled", every());
   report.check<AChangeIsTheLast>("AChangeIsTheLast", every());
   report.check<ALookIsTheLast>("ALookIsTheLast", every());
+  report.check<AWithdrawnChangeIsTheLast>("AWithdrawnChangeIsTheLast", every());
+  report.check<AWithdrawnLookIsTheLast>("AWithdrawnLookIsTheLast", every());
   report.check<TwoLookAndOneChanges>("TwoLookAndOneChanges", every_reduced());
   report.check<TwoChangeAndOneLooks>("TwoChangeAndOneLooks", every_reduced());
   report.check<WhoLooksIsCancelledBesideTwo>("WhoLooksIsCancelledBesideTwo", every_reduced());
