@@ -12,6 +12,10 @@ namespace weft::inline v0::detail {
 
 std::string called(const char* type, const char* name) { return thing_name(type, name); }
 
+std::string loop_name(HomeIndex home) {
+  return home == 0 ? std::string("no loop") : "loop " + std::to_string(home);
+}
+
 std::string standing(WaitPlace place) {
   return std::to_string(place.place) + " of " + std::to_string(place.of) + " waiting";
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 // How things of sync/ are called in messages and in the task tree.
+#include <source_location>
 #include <string>
 
+#include "weft/core/strand.h"
 #include "weft/core/tree.h"
 #include "weft/sync/lock_holder.h"
 #include "weft/sync/wait_node.h"
@@ -11,6 +13,8 @@ namespace weft::inline v0::detail {
 
 // "Semaphore 'connections'", or "a Semaphore".
 [[nodiscard]] std::string called(const char* type, const char* name);
+// "loop 3", or "no loop".
+[[nodiscard]] std::string loop_name(HomeIndex home);
 // "1 of 4 waiting".
 [[nodiscard]] std::string standing(WaitPlace place);
 // "Event 'ready', 1 of 4 waiting"; or "Event 'ready', just set" for one that waits no more.

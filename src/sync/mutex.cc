@@ -7,16 +7,15 @@
 #include "describe.h"
 #include "weft/base/assert.h"
 #include "weft/base/log.h"
+#include "weft/base/steady_clock.h"
 
 namespace weft::inline v0 {
 
 namespace {
 
-std::string called(const char* name) { return detail::called("Mutex", name); }
+using detail::loop_name;
 
-std::string loop_name(detail::HomeIndex home) {
-  return home == 0 ? std::string("no loop") : "loop " + std::to_string(home);
-}
+std::string called(const char* name) { return detail::called("Mutex", name); }
 
 }  // namespace
 
@@ -61,6 +60,13 @@ detail::Withdrawn Mutex::Wait::withdraw() noexcept {
   return how;
 }
 
+// Off any loop there is no turn whose time was asked for.
+bool Mutex::relock(detail::LockWaiter& waiter) noexcept {
+  Executor* here = detail::thread_state().executor;
+  entry_.enter();
+  return core_.lock_or_wait(waiter, here ? here->coarse_turn_ns() : detail::coarse_steady_ns());
+}
+
 void Mutex::Wait::went_on(Posted& work) noexcept {
   auto& self = static_cast<Wait&>(from_posted(work));
   // M4; or it was cancelled, and has passed the lock on.
@@ -80,7 +86,7 @@ void Mutex::Entry::collect(LockEntry& entry, detail::HomeIndex home,
   }
   nodes.resize(queue.count);
   for (detail::WaitNode* node : nodes) {
-    auto& wait = static_cast<Wait&>(detail::Waiter::from(*node));
+    auto& wait = detail::LockWaiter::from(*node);
     waits.push_back({.kind = "Mutex",
                      .name = mutex.name_,
                      .lock = &mutex,

@@ -17,6 +17,14 @@
 namespace weft::inline v0::detail {
 
 class LockWaiter : public Waiter {
+ public:
+  // Requires: it is one.
+  static LockWaiter& from(WaitNode& node) noexcept { return static_cast<LockWaiter&>(node); }
+
+  using Waiter::needing;
+  [[nodiscard]] LockHolder::Who who() const noexcept { return {task_, at_}; }
+  [[nodiscard]] const std::source_location& at() const noexcept { return at_; }
+
  protected:
   LockWaiter(OnArrival on_arrival, std::source_location at) noexcept
       : Waiter(on_arrival), at_(at) {}
@@ -33,8 +41,6 @@ class LockWaiter : public Waiter {
 
   // It begins to wait, and may be told of by who().
   void begins(const ThreadState& thread) noexcept { task_ = thread.running; }
-  [[nodiscard]] LockHolder::Who who() const noexcept { return {task_, at_}; }
-  [[nodiscard]] const std::source_location& at() const noexcept { return at_; }
 
  private:
   const void* task_;  // once it waits: most locks are free

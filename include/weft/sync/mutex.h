@@ -69,6 +69,7 @@ class [[nodiscard]] MutexGuard {
 
  private:
   friend class Mutex;
+  friend class Condition;
   explicit MutexGuard(Mutex& mutex) noexcept : mutex_(&mutex) {}
 
   Mutex* mutex_ = nullptr;
@@ -119,11 +120,19 @@ class Mutex {
 
  private:
   friend class MutexGuard;
+  friend class Condition;
 
   std::optional<Guard> guarded(std::source_location at) noexcept;
   void guard_moved() noexcept {
     core_.holder().guard_moved();
     held_.unlocked();
+  }
+  // For Condition: locks it for who has waited there, on any thread. Returns: false if that waits.
+  bool relock(detail::LockWaiter& waiter) noexcept;
+  // It has gone on with the lock, on its loop; its task goes on.
+  void relocked(const detail::LockWaiter& waiter) noexcept { core_.holder().set(waiter.who()); }
+  void resumed(const detail::LockWaiter& waiter) noexcept {
+    held_.locked("Mutex", name_, waiter.at());
   }
   void unlock_contended() noexcept;
   [[noreturn]] void abort_not_owner() const noexcept;

@@ -89,6 +89,35 @@ TEST_F(SyncAllocationTest, AnUnboundedChannelKeepsAChunk) {
   expect_no_allocation(round);
 }
 
+// The predicate is false after the first notify, and the lock is taken when the second comes.
+TEST_F(SyncAllocationTest, AConditionsWaitForAPredicate) {
+  Mutex mutex;
+  Condition condition;
+  auto waits = [&]() -> Task<void> {
+    int asked = 0;
+    auto asked_thrice = [&] { return ++asked == 3; };
+    auto lock = co_await mutex.lock();
+    co_await condition.wait(lock, asked_thrice);
+    EXPECT_EQ(asked, 3);
+  };
+  auto round = [&]() -> Task<void> {
+    StartedTask<void> waiter = waits().start_in_current_scope();
+    co_await yields(2);
+    condition.notify_one();
+    co_await yields(3);
+    {
+      auto lock = co_await mutex.lock();
+      condition.notify_one();
+      co_await yield();
+    }
+    co_await std::move(waiter);
+    auto lock = co_await mutex.lock();
+    auto late = co_await timeout(1ms, condition.wait(lock));
+    EXPECT_FALSE(late);
+  };
+  expect_no_allocation(round);
+}
+
 struct SyncWaitAllocationTest : LoopTest<VirtualLoop> {
   // A round starts a task that waits, lets it through, and starts another that is cancelled while
   // it waits: two frames for each task, its own and the subject's, beside the round's.
@@ -129,6 +158,53 @@ TEST_F(SyncWaitAllocationTest, MutexLock) {
   run(loop, subject());
   expect_frames_only(subject, unlock);
   run(loop, unlock_at_the_end());
+}
+
+TEST_F(SyncWaitAllocationTest, SharedMutexLock) {
+  SharedMutex mutex;
+  auto subject = [&]() -> Task<void> {
+    co_await mutex.lock_raw();
+    mutex.unlock();
+    co_await mutex.lock_shared_raw();
+  };
+  auto unlock = [&] { mutex.unlock_shared(); };
+  auto share = [&]() -> Task<void> { co_await mutex.lock_shared_raw(); };
+  auto unlock_at_the_end = [&]() -> Task<void> {
+    mutex.unlock_shared();
+    co_return;
+  };
+  run(loop, share());
+  expect_frames_only(subject, unlock);
+  run(loop, unlock_at_the_end());
+}
+
+TEST_F(SyncWaitAllocationTest, SharedMutexLockShared) {
+  SharedMutex mutex;
+  auto subject = [&]() -> Task<void> {
+    co_await mutex.lock_shared_raw();
+    mutex.unlock_shared();
+    co_await mutex.lock_raw();
+  };
+  auto unlock = [&] { mutex.unlock(); };
+  auto lock = [&]() -> Task<void> { co_await mutex.lock_raw(); };
+  auto unlock_at_the_end = [&]() -> Task<void> {
+    mutex.unlock();
+    co_return;
+  };
+  run(loop, lock());
+  expect_frames_only(subject, unlock);
+  run(loop, unlock_at_the_end());
+}
+
+TEST_F(SyncWaitAllocationTest, ConditionWait) {
+  Mutex mutex;
+  Condition condition;
+  auto subject = [&]() -> Task<void> {
+    auto lock = co_await mutex.lock();
+    co_await condition.wait(lock);
+  };
+  auto notify = [&] { condition.notify_one(); };
+  expect_frames_only(subject, notify);
 }
 
 TEST_F(SyncWaitAllocationTest, SemaphoreAcquire) {
