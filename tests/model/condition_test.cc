@@ -96,7 +96,7 @@ int main() {
   weft_model::Report report("ConditionModel");
   report.check<ANotifyIsNotLost>("ANotifyIsNotLost", weft_model::every_reduced());
   report.check<ACancelledWaitOwnsTheLock>("ACancelledWaitOwnsTheLock", weft_model::every_reduced());
-  report.check<ANotifyIsPassedOn>("ANotifyIsPassedOn", weft_model::by_chance());
-  report.check<AllAreNotified>("AllAreNotified", weft_model::by_chance());
+  report.check<ANotifyIsPassedOn>("ANotifyIsPassedOn", weft_model::every_reduced());
+  report.check<AllAreNotified>("AllAreNotified", weft_model::every_reduced());
   return report.result();
 }
