@@ -26,8 +26,6 @@ namespace weft_model {
 enum class Search { every, every_reduced, random };
 inline constexpr Search every() { return Search::every; }
 inline constexpr Search every_reduced() { return Search::every_reduced; }
-// For a model that has too many: a million rounds by chance, and none left out on purpose.
-inline constexpr Search by_chance() { return Search::random; }
 
 inline constexpr unsigned kRandomRounds = 100'000;
 
@@ -69,7 +67,7 @@ class Report {
     const char* rounds = std::getenv("WEFT_MODEL_RANDOM");
     std::printf("%s.%s: ", model_, name);
     std::fflush(stdout);
-    if (!rounds && search != Search::random) {
+    if (!rounds) {
       rl::iteration_t seen = run<Test>(search, 0);
       if (seen == 0) return;
       if (search == Search::every) {
@@ -80,7 +78,6 @@ class Report {
       }
     }
     unsigned count = rounds ? static_cast<unsigned>(std::atoi(rounds)) : kRandomRounds;
-    if (!rounds && search == Search::random) count *= 10;
     if (run<Test>(Search::random, count) == 0) return;
     std::printf("random, %u: ok\n", count);
   }
