@@ -25,8 +25,9 @@
 //   Q4  a growing queue's capacity is whole chunks, so at capacity head and tail stand equally far in
 //       theirs. A full queue that must not grow can then replace its first by a new last for ever.
 //   Q5  tail_.until: as long as fewer were pushed, there is room in tail_.chunk and nobody bars the way; so
-//       for head_.until, pops and values, but for a growing queue's last of a chunk. The other end only
-//       makes it more, and who bars the way sets it back.
+//       for head_.until, pops and values, but for a growing queue's last, and last of a chunk: who takes
+//       the last begins the chunk anew. The other end only makes it more, and who bars the way sets it
+//       back.
 //   Q6  chunks are linked, left and entered under both locks, but for a ring's only one.
 #include <algorithm>
 #include <cstddef>
@@ -239,7 +240,7 @@ class ItemQueue {
     const std::size_t ready = look(head_, tail_, home, are_ready);
     if (ready == 0) return false;
     if (head_.at == head_.end) enter(head_, head_.chunk);  // a ring's
-    head_.until = popped + std::min(ready, left_in(head_) - (grows_ ? 1 : 0));
+    head_.until = popped + std::min(ready, left_in(head_)) - (grows_ ? 1 : 0);
     return popped != head_.until;
   }
   // Returns: how many there are now, by what the other end says. Leaves word for that end, who looks.
