@@ -287,8 +287,8 @@ TEST(ConditionDeathTest, AWaitOnAnotherLoopThanTheLocks) {
     Condition condition;
     auto root = [&]() -> Task<void> {
       auto lock = co_await mutex.lock();
-      co_await resume_on(b);
-      co_await condition.wait(lock);
+      auto there = [&]() -> Task<void> { co_await condition.wait(lock); };
+      co_await on(b, there());
     };
     run(a, root());
   };
