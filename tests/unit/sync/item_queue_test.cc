@@ -100,9 +100,13 @@ TEST(ItemQueue, BothWaysInAndOutAgree) {
         expected.pop_front();
       }
       ASSERT_EQ(queue.size(), expected.size()) << "seed " << seed;
-      if (queue.full()) ASSERT_FALSE(queue.try_push(0, kHome));
+      if (queue.full()) {
+        ASSERT_FALSE(queue.try_push(0, kHome));
+      }
       std::optional<int> none;
-      if (queue.empty()) ASSERT_FALSE(queue.try_pop(none, kHome));
+      if (queue.empty()) {
+        ASSERT_FALSE(queue.try_pop(none, kHome));
+      }
     }
   };
   for (unsigned seed = 1; seed <= 20; ++seed) {
