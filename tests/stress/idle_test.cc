@@ -2,6 +2,7 @@
 // A context with nothing to do costs nothing: neither processor time nor wake-ups.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <ctime>
 #include <thread>
@@ -31,23 +32,25 @@ INSTANTIATE_TEST_SUITE_P(Drivers, IdleTest,
 
 TEST_P(IdleTest, FourWorkersWithoutWorkUseNoProcessor) {
   IOContext ctx{{.workers = 4, .driver = GetParam()}};
+  constexpr int kTasks = 1000;
+  std::atomic<int> count = 0;
   std::chrono::nanoseconds used{};
   std::thread observer([&] {
-    std::this_thread::sleep_for(200ms);  // threads start, and spin for the last time
+    while (count < kTasks) std::this_thread::sleep_for(1ms);  // a busy machine takes its time
+    std::this_thread::sleep_for(200ms);  // the last threads start, and spin for the last time
     auto before = processor_time();
     std::this_thread::sleep_for(2s);
     used = processor_time() - before;
     ctx.stop();
   });
-  std::atomic<int> count = 0;
   auto touch = [&]() -> Task<void> {
     ++count;
     co_return;
   };
-  for (int i = 0; i < 1000; ++i) ctx.schedule(touch);  // they have worked once
+  for (int i = 0; i < kTasks; ++i) ctx.schedule(touch);  // they have worked once
   ctx.run();
   observer.join();
-  EXPECT_EQ(count, 1000);
+  EXPECT_EQ(count, kTasks);
   EXPECT_LT(used, kAllowed);
 }
 
