@@ -118,8 +118,6 @@ std::optional<Deadlock> confirmed(Circle& circle) {
   return found;
 }
 
-std::string place(const std::source_location& at) { return weft::detail::place_name(at); }
-
 }  // namespace
 
 Task<std::vector<Deadlock>> find_deadlocks(std::vector<Executor*> loops) {
@@ -161,10 +159,10 @@ std::string to_text(const Deadlock& deadlock) {
     const Deadlocked& each = deadlock.tasks[i];
     const std::size_t next = (i + 1) % count;
     text += "task " + std::to_string(i + 1) + " on loop " + std::to_string(each.loop) + " wants " +
-            each.lock + " in " + place(each.wanted_at) + "\n";
+            each.lock + " in " + weft::detail::place_name(each.wanted_at) + "\n";
     text += "  which task " + std::to_string(next + 1) +
             (deadlock.tasks[next].through_child ? "'s parent" : "") + " has, locked in " +
-            place(each.held_at) + "\n";
+            weft::detail::place_name(each.held_at) + "\n";
     for (std::size_t begin = 0; begin < each.stack.size();) {
       const std::size_t end = std::min(each.stack.find('\n', begin), each.stack.size());
       text += "    " + each.stack.substr(begin, end - begin) + "\n";

@@ -9,7 +9,8 @@
 namespace weft::inline v0 {
 
 Barrier::Barrier(Count parties, const char* name) : core_(parties), name_(name) {
-  if (parties == 0) throw UsageError(detail::called("Barrier", name) + " needs one party at least");
+  if (parties == 0)
+    throw UsageError(detail::thing_name("Barrier", name) + " needs one party at least");
 }
 
 Barrier::~Barrier() {
@@ -18,7 +19,7 @@ Barrier::~Barrier() {
 }
 
 void Barrier::refuse() const {
-  throw UsageError("all parties of " + detail::called("Barrier", name_) +
+  throw UsageError("all parties of " + detail::thing_name("Barrier", name_) +
                    " have called arrive_and_drop(): nobody is left to arrive");
 }
 
@@ -26,7 +27,7 @@ void Barrier::describe_wait(TaskTreeCollector& tree, const detail::WaitNode& wai
   const detail::WaitPlace place = core_.place_of(waiter);
   const std::string missing =
       std::to_string(core_.missing()) + " missing, " + detail::standing(place);
-  tree.node(detail::called("Barrier", name_) + ", " +
+  tree.node(detail::thing_name("Barrier", name_) + ", " +
             (place.place == 0 ? "phase just over" : missing));
 }
 

@@ -22,7 +22,7 @@ void Condition::notify_all() noexcept {
 }
 
 void Condition::refuse_empty_guard() const {
-  throw UsageError("wait() of " + detail::called("Condition", name_) +
+  throw UsageError("wait() of " + detail::thing_name("Condition", name_) +
                    " with a guard that holds no lock");
 }
 

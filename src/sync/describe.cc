@@ -10,8 +10,6 @@
 
 namespace weft::inline v0::detail {
 
-std::string called(const char* type, const char* name) { return thing_name(type, name); }
-
 std::string loop_name(HomeIndex home) {
   return home == 0 ? std::string("no loop") : "loop " + std::to_string(home);
 }
@@ -22,13 +20,12 @@ std::string standing(WaitPlace place) {
 
 void describe_wait(TaskTreeCollector& tree, const char* type, const char* name, WaitPlace place,
                    const char* notified) {
-  tree.node(called(type, name) + ", " + (place.place == 0 ? notified : standing(place)));
+  tree.node(thing_name(type, name) + ", " + (place.place == 0 ? notified : standing(place)));
 }
 
 std::string holder_name(HomeIndex home, const LockHolder::Who& who) {
   const Executor* here = Executor::current_or_null();
-  const std::string on =
-      here && here->home() == home ? std::string() : " on loop " + std::to_string(home);
+  const std::string on = here && here->home() == home ? std::string() : " on " + loop_name(home);
   if (who.at.line() == 0) return "a task" + on + " that was just given it";
   if (!who.task) return "whoever has its guard" + on + ", locked in " + place_name(who.at);
   return "task" + on + " in " + place_name(who.at);
@@ -55,7 +52,7 @@ std::string ordinal(WaitPlace place) {
 }
 
 void abort_awaited(const char* type, const char* name) noexcept {
-  log(LogLevel::error, called(type, name) +
+  log(LogLevel::error, thing_name(type, name) +
                            " is destroyed while tasks wait for it. Let it outlive the tasks that "
                            "use it.");
   std::abort();

@@ -11,8 +11,6 @@
 
 namespace weft::inline v0::detail {
 
-// "Semaphore 'connections'", or "a Semaphore".
-[[nodiscard]] std::string called(const char* type, const char* name);
 // "loop 3", or "no loop".
 [[nodiscard]] std::string loop_name(HomeIndex home);
 // "1 of 4 waiting".

@@ -14,14 +14,15 @@ Latch::~Latch() {
 }
 
 void Latch::refuse(Count by) {
-  throw UsageError("count_down(" + std::to_string(by) + ") of " + detail::called("Latch", name_) +
-                   ": less is left, " + std::to_string(core_.count()));
+  throw UsageError("count_down(" + std::to_string(by) + ") of " +
+                   detail::thing_name("Latch", name_) + ": less is left, " +
+                   std::to_string(core_.count()));
 }
 
 void Latch::describe_wait(TaskTreeCollector& tree, const detail::WaitNode& waiter) {
   const detail::WaitPlace place = core_.place_of(waiter);
   const std::string left = std::to_string(core_.count()) + " left, " + detail::standing(place);
-  tree.node(detail::called("Latch", name_) + ", " + (place.place == 0 ? "just done" : left));
+  tree.node(detail::thing_name("Latch", name_) + ", " + (place.place == 0 ? "just done" : left));
 }
 
 }  // namespace weft::inline v0

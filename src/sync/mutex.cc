@@ -15,7 +15,7 @@ namespace {
 
 using detail::loop_name;
 
-std::string called(const char* name) { return detail::called("Mutex", name); }
+std::string called(const char* name) { return detail::thing_name("Mutex", name); }
 
 }  // namespace
 

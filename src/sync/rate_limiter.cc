@@ -12,7 +12,7 @@ namespace weft::inline v0 {
 
 namespace {
 
-std::string called(const char* name) { return detail::called("RateLimiter", name); }
+std::string called(const char* name) { return detail::thing_name("RateLimiter", name); }
 
 RateLimiter::Rate checked(RateLimiter::Rate rate, const char* name) {
   const std::int64_t interval = rate.interval.count();

@@ -12,7 +12,7 @@ namespace weft::inline v0 {
 
 namespace {
 
-std::string called(const char* name) { return detail::called("Semaphore", name); }
+std::string called(const char* name) { return detail::thing_name("Semaphore", name); }
 
 }  // namespace
 

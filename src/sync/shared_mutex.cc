@@ -13,7 +13,7 @@ namespace {
 
 using detail::loop_name;
 
-std::string called(const char* name) { return detail::called("SharedMutex", name); }
+std::string called(const char* name) { return detail::thing_name("SharedMutex", name); }
 
 }  // namespace
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-// weft::detail::HeldLock: a part of every lock whose guard must stay on one loop. It lets resume_on()
+// weft::detail::HeldLock: a part of a lock whose guard must stay on one loop: of Mutex. It lets resume_on()
 // refuse a task that holds one, instead of the lock's unlock() having to end the process later.
 //
 // With WEFT_AWAITABLE_STATE_DEBUG the loop lists what its tasks hold. Without, this is empty, and

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+// In the order of the headings below, threads last. One file, because all of them draw on
+// the few generators at its beginning.
 #include "weft/sync/generator.h"
 
 #include <memory>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+// One operation and those who await it: on one loop, then across loops. One file, because every scene is staged
+// with the same operation and the same awaiters.
 #include "weft/sync/shared.h"
 
 #include <algorithm>
