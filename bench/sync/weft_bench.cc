@@ -14,8 +14,9 @@ constexpr std::size_t kCapacity = 1024;
 
 // --- Mutex --------------------------------------------------------------------------------------
 
+template <class M>
 Task<std::string> lock_uncontended(IOContext&, std::size_t n) {
-  Mutex mutex;
+  M mutex;
   std::size_t volatile inside = 0;
   Stopwatch watch;
   for (std::size_t i = 0; i < n; ++i) {
@@ -25,15 +26,17 @@ Task<std::string> lock_uncontended(IOContext&, std::size_t n) {
   co_return watch.per_operation(n);
 }
 
-Task<void> lock_and_yield(Mutex& mutex, std::size_t rounds) {
+template <class M>
+Task<void> lock_and_yield(M& mutex, std::size_t rounds) {
   for (std::size_t i = 0; i < rounds; ++i) {
     auto lock = co_await mutex.lock();
     co_await yield();
   }
 }
 
+template <class M>
 Task<std::string> contend_one_loop(IOContext&, std::size_t n) {
-  Mutex mutex;
+  M mutex;
   Stopwatch watch;
   auto body = [&](Nursery& nursery) -> Task<NurseryEnd> {
     auto gate = co_await mutex.lock();
@@ -110,8 +113,10 @@ std::string on_a_context(std::size_t n) {
 }
 
 constexpr Measure kMeasures[] = {
-    {"lock_uncontended", on_a_context<lock_uncontended, 1>},
-    {"contend_one_loop", on_a_context<contend_one_loop, 1>},
+    {"lock_uncontended", on_a_context<lock_uncontended<Mutex>, 1>},
+    {"local_lock_uncontended", on_a_context<lock_uncontended<LocalMutex>, 1>},
+    {"contend_one_loop", on_a_context<contend_one_loop<Mutex>, 1>},
+    {"local_contend_one_loop", on_a_context<contend_one_loop<LocalMutex>, 1>},
     {"contend_two_loops", on_a_context<contend_two_loops, 2>},
     {"channel_one_loop", on_a_context<channel<SharedItems, kCapacity>, 1>},
     {"local_channel_one_loop", on_a_context<channel<LocalItems, kCapacity>, 1>},
