@@ -18,21 +18,13 @@ using namespace weft::test;
 template <class L>
 struct LocalMutexTest : SyncTest<L> {
   LocalMutex mutex{"test"};
-  int asked = 0;
 
   Task<void> visit(std::string name) {
-    ++asked;
+    ++this->asked;
     auto lock = co_await mutex.lock();
     this->events.push_back(name);
     co_await yield();
     this->events.push_back("/" + name);
-  }
-  // Started there, and in the queue, or through it.
-  Task<StartedTask<void>> begin(Scope& scope, std::string name) {
-    const int before = asked;
-    StartedTask<void> started = visit(std::move(name)).start(scope);
-    while (asked == before) co_await yield();
-    co_return started;
   }
 };
 TYPED_TEST_SUITE(LocalMutexTest, LoopTypes);
@@ -42,9 +34,9 @@ TYPED_TEST(LocalMutexTest, ServesInTheOrderOfComing) {
     Scope& scope = co_await current_scope();
     std::optional<LocalMutexGuard> gate = this->mutex.try_lock();
     EXPECT_TRUE(gate.has_value());
-    StartedTask<void> a = co_await this->begin(scope, "a");
-    StartedTask<void> b = co_await this->begin(scope, "b");
-    StartedTask<void> c = co_await this->begin(scope, "c");
+    StartedTask<void> a = co_await this->begin(scope, this->visit("a"));
+    StartedTask<void> b = co_await this->begin(scope, this->visit("b"));
+    StartedTask<void> c = co_await this->begin(scope, this->visit("c"));
     EXPECT_FALSE(this->mutex.try_lock().has_value());
     gate.reset();
     EXPECT_TRUE(this->mutex.is_locked()) << "it is the first one's at once";
@@ -62,8 +54,8 @@ TYPED_TEST(LocalMutexTest, CancelledWhileWaitingItIsUnlinked) {
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
     std::optional<LocalMutexGuard> gate = this->mutex.try_lock();
-    StartedTask<void> a = co_await this->begin(scope, "a");
-    StartedTask<void> b = co_await this->begin(scope, "b");
+    StartedTask<void> a = co_await this->begin(scope, this->visit("a"));
+    StartedTask<void> b = co_await this->begin(scope, this->visit("b"));
     a.cancel();
     Outcome<void> how = co_await a.outcome();
     EXPECT_TRUE(how.is_cancelled());
@@ -79,8 +71,8 @@ TYPED_TEST(LocalMutexTest, CancelledWhileNotifiedItPassesTheLockOn) {
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
     std::optional<LocalMutexGuard> gate = this->mutex.try_lock();
-    StartedTask<void> a = co_await this->begin(scope, "a");
-    StartedTask<void> b = co_await this->begin(scope, "b");
+    StartedTask<void> a = co_await this->begin(scope, this->visit("a"));
+    StartedTask<void> b = co_await this->begin(scope, this->visit("b"));
     gate.reset();
     a.cancel();
     Outcome<void> how = co_await a.outcome();
@@ -96,7 +88,7 @@ TYPED_TEST(LocalMutexTest, CancelledWhileNotifiedTheLastOneUnlocksIt) {
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
     std::optional<LocalMutexGuard> gate = this->mutex.try_lock();
-    StartedTask<void> a = co_await this->begin(scope, "a");
+    StartedTask<void> a = co_await this->begin(scope, this->visit("a"));
     gate.reset();
     a.cancel();
     Outcome<void> how = co_await a.outcome();
