@@ -26,17 +26,15 @@ Task<std::string> lock_uncontended(IOContext&, std::size_t n) {
   co_return watch.per_operation(n);
 }
 
-template <class M>
-Task<void> lock_and_yield(M& mutex, std::size_t rounds) {
+Task<void> lock_and_yield(Mutex& mutex, std::size_t rounds) {
   for (std::size_t i = 0; i < rounds; ++i) {
     auto lock = co_await mutex.lock();
     co_await yield();
   }
 }
 
-template <class M>
 Task<std::string> contend_one_loop(IOContext&, std::size_t n) {
-  M mutex;
+  Mutex mutex;
   Stopwatch watch;
   auto body = [&](Nursery& nursery) -> Task<NurseryEnd> {
     auto gate = co_await mutex.lock();
@@ -115,8 +113,7 @@ std::string on_a_context(std::size_t n) {
 constexpr Measure kMeasures[] = {
     {"lock_uncontended", on_a_context<lock_uncontended<Mutex>, 1>},
     {"local_lock_uncontended", on_a_context<lock_uncontended<LocalMutex>, 1>},
-    {"contend_one_loop", on_a_context<contend_one_loop<Mutex>, 1>},
-    {"local_contend_one_loop", on_a_context<contend_one_loop<LocalMutex>, 1>},
+    {"contend_one_loop", on_a_context<contend_one_loop, 1>},
     {"contend_two_loops", on_a_context<contend_two_loops, 2>},
     {"channel_one_loop", on_a_context<channel<SharedItems, kCapacity>, 1>},
     {"local_channel_one_loop", on_a_context<channel<LocalItems, kCapacity>, 1>},

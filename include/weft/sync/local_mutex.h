@@ -5,7 +5,9 @@
 //     LocalMutex mutex;
 //     auto lock = co_await mutex.lock();   // all that Mutex has, with the same rules
 //
-// MEASURED
+// A lock and an unlock that nobody disputes are 3.0 ns, those of a Mutex 5.0 on the machine that the
+// README's figures are from (bench: lock_uncontended). Where tasks wait for it there is no difference
+// (30 ns a hand-over): use Mutex, which can be shared.
 //
 // Threads        the first loop that uses it is the only one: use on another ends the process with a
 //                message that names both.
