@@ -14,8 +14,9 @@ constexpr std::size_t kCapacity = 1024;
 
 // --- Mutex --------------------------------------------------------------------------------------
 
+template <class M>
 Task<std::string> lock_uncontended(IOContext&, std::size_t n) {
-  Mutex mutex;
+  M mutex;
   std::size_t volatile inside = 0;
   Stopwatch watch;
   for (std::size_t i = 0; i < n; ++i) {
@@ -110,7 +111,8 @@ std::string on_a_context(std::size_t n) {
 }
 
 constexpr Measure kMeasures[] = {
-    {"lock_uncontended", on_a_context<lock_uncontended, 1>},
+    {"lock_uncontended", on_a_context<lock_uncontended<Mutex>, 1>},
+    {"local_lock_uncontended", on_a_context<lock_uncontended<LocalMutex>, 1>},
     {"contend_one_loop", on_a_context<contend_one_loop, 1>},
     {"contend_two_loops", on_a_context<contend_two_loops, 2>},
     {"channel_one_loop", on_a_context<channel<SharedItems, kCapacity>, 1>},

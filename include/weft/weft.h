@@ -44,6 +44,7 @@
 #include "weft/sync/generator.h"
 #include "weft/sync/latch.h"
 #include "weft/sync/local_channel.h"
+#include "weft/sync/local_mutex.h"
 #include "weft/sync/mutex.h"
 #include "weft/sync/once.h"
 #include "weft/sync/oneshot.h"

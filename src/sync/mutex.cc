@@ -15,28 +15,31 @@ namespace {
 
 using detail::loop_name;
 
-std::string called(const char* name) { return detail::thing_name("Mutex", name); }
-
 }  // namespace
 
-Mutex::~Mutex() {
+template <class Sharing>
+BasicMutex<Sharing>::~BasicMutex() {
   if (!core_.is_locked()) [[likely]]
     return;
-  log(LogLevel::error, called(name_) + " is destroyed while it is held: locked in " +
+  log(LogLevel::error, detail::thing_name(kKind, name_) +
+                           " is destroyed while it is held: locked in " +
                            detail::place_name(core_.holder().who().at) + " on " +
                            loop_name(core_.owner()) + ". Let it outlive the tasks that use it.");
   std::abort();
 }
 
-std::optional<Mutex::Guard> Mutex::guarded(std::source_location at) noexcept {
+template <class Sharing>
+std::optional<BasicMutexGuard<Sharing>> BasicMutex<Sharing>::guarded(
+    std::source_location at) noexcept {
   std::optional<Guard> guard{Guard(*this)};
   // After the guard has come to its place.
   core_.holder().set({detail::thread_state().running, at});
-  held_.locked("Mutex", name_, at);
+  held_.locked(kKind, name_, at);
   return guard;
 }
 
-void Mutex::unlock_contended() noexcept {
+template <class Sharing>
+void BasicMutex<Sharing>::unlock_contended() noexcept {
   Executor* here = detail::thread_state().executor;
   if (!here) abort_not_owner();
   const auto [was_owner, next] = core_.unlock(here->home(), here->coarse_turn_ns());
@@ -44,7 +47,8 @@ void Mutex::unlock_contended() noexcept {
   if (next) detail::Waiter::from(*next).notify();
 }
 
-bool Mutex::Wait::take_or_wait() noexcept {
+template <class Sharing>
+bool BasicMutex<Sharing>::Wait::take_or_wait() noexcept {
   const detail::ThreadState& thread = detail::thread_state();
   begins(thread);
   mutex_.entry_.enter();
@@ -53,7 +57,8 @@ bool Mutex::Wait::take_or_wait() noexcept {
   return true;
 }
 
-detail::Withdrawn Mutex::Wait::withdraw() noexcept {
+template <class Sharing>
+detail::Withdrawn BasicMutex<Sharing>::Wait::withdraw() noexcept {
   const std::int64_t now = detail::thread_state().executor->coarse_turn_ns();
   const auto [how, next] = mutex_.core_.withdraw(*this, now);
   if (next) from(*next).notify();
@@ -61,22 +66,25 @@ detail::Withdrawn Mutex::Wait::withdraw() noexcept {
 }
 
 // Off any loop there is no turn whose time was asked for.
-bool Mutex::relock(detail::LockWaiter& waiter) noexcept {
+template <class Sharing>
+bool BasicMutex<Sharing>::relock(detail::LockWaiter& waiter) noexcept {
   Executor* here = detail::thread_state().executor;
   entry_.enter();
   return core_.lock_or_wait(waiter, here ? here->coarse_turn_ns() : detail::coarse_steady_ns());
 }
 
-void Mutex::Wait::went_on(Posted& work) noexcept {
+template <class Sharing>
+void BasicMutex<Sharing>::Wait::went_on(Posted& work) noexcept {
   auto& self = static_cast<Wait&>(from_posted(work));
   // M4; or it was cancelled, and has passed the lock on.
   if (self.state == detail::WaitState::notified) self.mutex_.core_.holder().set(self.who());
   arrived(work);
 }
 
-void Mutex::Entry::collect(LockEntry& entry, detail::HomeIndex home,
-                           std::vector<detail::LockReport>& waits) {
-  Mutex& mutex = static_cast<Entry&>(entry).mutex;
+template <class Sharing>
+void BasicMutex<Sharing>::Entry::collect(LockEntry& entry, detail::HomeIndex home,
+                                         std::vector<detail::LockReport>& waits) {
+  BasicMutex& mutex = static_cast<Entry&>(entry).mutex;
   std::vector<detail::WaitNode*> nodes;
   // What is waited for may grow while there is made room for it.
   auto queue = mutex.core_.waiting_on(home, nullptr, 0);
@@ -87,7 +95,7 @@ void Mutex::Entry::collect(LockEntry& entry, detail::HomeIndex home,
   nodes.resize(queue.count);
   for (detail::WaitNode* node : nodes) {
     auto& wait = detail::LockWaiter::from(*node);
-    waits.push_back({.kind = "Mutex",
+    waits.push_back({.kind = kKind,
                      .name = mutex.name_,
                      .lock = &mutex,
                      .ticket = wait.amount,
@@ -99,9 +107,10 @@ void Mutex::Entry::collect(LockEntry& entry, detail::HomeIndex home,
   }
 }
 
-void Mutex::abort_not_owner() const noexcept {
+template <class Sharing>
+void BasicMutex<Sharing>::abort_not_owner() const noexcept {
   const Executor* here = detail::thread_state().executor;
-  std::string message = "unlock() of " + called(name_);
+  std::string message = "unlock() of " + detail::thing_name(kKind, name_);
   if (!core_.is_locked()) {
     message += " that nobody holds";
   } else {
@@ -114,9 +123,10 @@ void Mutex::abort_not_owner() const noexcept {
   std::abort();
 }
 
-void Mutex::describe_wait(TaskTreeCollector& tree, const detail::WaitNode& waiter) {
+template <class Sharing>
+void BasicMutex<Sharing>::describe_wait(TaskTreeCollector& tree, const detail::WaitNode& waiter) {
   const auto [owner, place] = core_.standing_of(waiter);
-  std::string text = called(name_);
+  std::string text = detail::thing_name(kKind, name_);
   if (place.place > 0) {
     text += " held by " + detail::holder_name(owner.home, owner.who) +
             detail::held_for(owner.since) + ", " + detail::ordinal(place);
@@ -125,5 +135,8 @@ void Mutex::describe_wait(TaskTreeCollector& tree, const detail::WaitNode& waite
   }
   tree.node(text);
 }
+
+template class BasicMutex<detail::BetweenLoops>;
+template class BasicMutex<detail::OnOneLoop>;
 
 }  // namespace weft::inline v0

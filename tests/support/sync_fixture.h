@@ -20,6 +20,16 @@ using weft::testing::VirtualLoop;
 template <class L>
 struct SyncTest : LoopTest<L> {
   Events events;
+  int asked = 0;  // how many times a task has come to the wait in question
+
+  // Starts it there, and waits until it has asked: it stands in the queue then, or is through.
+  // Requires: the task counts itself in the step in which it asks.
+  Task<StartedTask<void>> begin(Scope& scope, Task<void> task) {
+    const int before = asked;
+    StartedTask<void> started = std::move(task).start(scope);
+    while (asked == before) co_await yield();
+    co_return started;
+  }
 };
 
 // A task that is cancelled before it waits does not go on, even if it would not have to wait.

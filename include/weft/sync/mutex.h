@@ -41,69 +41,76 @@
 #include "weft/core/tree.h"
 #include "weft/sync/lock_waiter.h"
 #include "weft/sync/mutex_core.h"
+#include "weft/sync/sharing.h"
 #include "weft/sync/sync_awaitable.h"
 
 namespace weft::inline v0 {
 
-class Mutex;
+template <class Sharing>
+class BasicMutex;
 
 // The right to be inside, and the duty to leave. Empty when it was moved from or unlocked.
-class [[nodiscard]] MutexGuard {
+template <class Sharing>
+class [[nodiscard]] BasicMutexGuard {
+  using Mutex = BasicMutex<Sharing>;
+
  public:
-  MutexGuard() = default;
-  MutexGuard(MutexGuard&& other) noexcept : mutex_(other.release()) {}
-  MutexGuard& operator=(MutexGuard&& other) noexcept {
+  BasicMutexGuard() = default;
+  BasicMutexGuard(BasicMutexGuard&& other) noexcept : mutex_(other.release()) {}
+  BasicMutexGuard& operator=(BasicMutexGuard&& other) noexcept {
     if (this != &other) {
       unlock();
       mutex_ = other.release();
     }
     return *this;
   }
-  ~MutexGuard() { unlock(); }
+  ~BasicMutexGuard() { unlock(); }
 
   // Before the end of the block. Without effect if it is empty.
-  inline void unlock() noexcept;
+  void unlock() noexcept;
   // Gives the duty to the caller, who calls Mutex::unlock(). Returns: the mutex, or null.
-  [[nodiscard]] inline Mutex* release() noexcept;
+  [[nodiscard]] Mutex* release() noexcept;
   explicit operator bool() const noexcept { return mutex_ != nullptr; }
 
  private:
-  friend class Mutex;
+  friend BasicMutex<Sharing>;
   friend class Condition;
-  explicit MutexGuard(Mutex& mutex) noexcept : mutex_(&mutex) {}
+  explicit BasicMutexGuard(Mutex& mutex) noexcept : mutex_(&mutex) {}
 
   Mutex* mutex_ = nullptr;
 };
 
-class Mutex {
+template <class Sharing>
+class BasicMutex {
   class Wait;
   class Lock;
   class LockRaw;
 
  public:
-  using Guard = MutexGuard;
+  using Guard = BasicMutexGuard<Sharing>;
 
-  Mutex() noexcept : Mutex(nullptr) {}
+  BasicMutex() noexcept : BasicMutex(nullptr) {}
   // The name is shown in the task tree and in messages. Requires: it outlives the Mutex.
-  explicit Mutex(const char* name) noexcept : name_(name), entry_(*this) {}
-  Mutex(const Mutex&) = delete;
-  Mutex& operator=(const Mutex&) = delete;
+  explicit BasicMutex(const char* name) noexcept : name_(name), entry_(*this) {}
+  BasicMutex(const BasicMutex&) = delete;
+  BasicMutex& operator=(const BasicMutex&) = delete;
   // Requires: nobody holds it, nobody waits for it. Ends the process if somebody does.
-  ~Mutex();
+  ~BasicMutex();
 
   // Returns: an awaitable of a Guard.
   [[nodiscard]] auto lock(std::source_location at = std::source_location::current()) noexcept {
-    return detail::SyncAwaitable<Lock, Mutex&, std::source_location>(*this, std::move(at));
+    return detail::SyncAwaitable<Lock, BasicMutex&, std::source_location>(*this, std::move(at));
   }
   // The same without a guard: the caller calls unlock(), on every way out.
   [[nodiscard]] auto lock_raw(std::source_location at = std::source_location::current()) noexcept {
-    return AwaiterDescription<detail::SyncAwaiter<LockRaw>, Mutex&, std::source_location>(
+    return AwaiterDescription<detail::SyncAwaiter<LockRaw>, BasicMutex&, std::source_location>(
         *this, std::move(at));
   }
   // Returns: a guard, or nothing if somebody holds it. Throws UsageError off any loop.
   [[nodiscard]] std::optional<Guard> try_lock(
       std::source_location at = std::source_location::current()) {
-    const detail::HomeIndex home = Executor::current("Mutex::try_lock()").home();
+    const detail::HomeIndex home = Executor::current(kTryLock).home();
+    bond_.require(home, kTryLock);
     return core_.try_lock(home) ? guarded(at) : std::nullopt;
   }
 
@@ -119,7 +126,7 @@ class Mutex {
   [[nodiscard]] const char* name() const noexcept { return name_; }
 
  private:
-  friend class MutexGuard;
+  friend BasicMutexGuard<Sharing>;
   friend class Condition;
 
   std::optional<Guard> guarded(std::source_location at) noexcept;
@@ -132,33 +139,41 @@ class Mutex {
   // It has gone on with the lock, on its loop; its task goes on.
   void relocked(const detail::LockWaiter& waiter) noexcept { core_.holder().set(waiter.who()); }
   void resumed(const detail::LockWaiter& waiter) noexcept {
-    held_.locked("Mutex", name_, waiter.at());
+    held_.locked(kKind, name_, waiter.at());
   }
   void unlock_contended() noexcept;
   [[noreturn]] void abort_not_owner() const noexcept;
   void describe_wait(TaskTreeCollector& tree, const detail::WaitNode& waiter);
 
-  detail::MutexCore core_;
+  static constexpr bool kIsLocal = Sharing::kIsLocal;
+  static constexpr const char* kKind = kIsLocal ? "LocalMutex" : "Mutex";
+  static constexpr const char* kTryLock = kIsLocal ? "LocalMutex::try_lock()" : "Mutex::try_lock()";
+
+  detail::BasicMutexCore<Sharing> core_;
   const char* name_;
   struct Entry : detail::LockEntry {
-    explicit Entry(Mutex& of) noexcept : LockEntry(&collect), mutex(of) {}
+    explicit Entry(BasicMutex& of) noexcept : LockEntry(&collect), mutex(of) {}
     static void collect(LockEntry& entry, detail::HomeIndex home,
                         std::vector<detail::LockReport>& waits);
-    Mutex& mutex;
+    BasicMutex& mutex;
   };
   Entry entry_;
+  [[no_unique_address]] typename Sharing::LoopBond bond_;
   [[no_unique_address]] detail::HeldLock held_;
 };
 
-class Mutex::Wait : public detail::LockWaiter {
+template <class Sharing>
+class BasicMutex<Sharing>::Wait : public detail::LockWaiter {
  public:
-  static constexpr const char* kWhat = "Mutex::lock()";
+  static constexpr const char* kWhat = kIsLocal ? "LocalMutex::lock()" : "Mutex::lock()";
 
  protected:
-  Wait(Mutex& mutex, std::source_location at) noexcept : LockWaiter(&went_on, at), mutex_(mutex) {}
+  Wait(BasicMutex& mutex, std::source_location at) noexcept
+      : LockWaiter(&went_on, at), mutex_(mutex) {}
 
   bool take() {
     const detail::ThreadState& thread = look_around(kWhat);
+    mutex_.bond_.require(home, kWhat);
     if (!mutex_.core_.try_lock(home)) return false;
     mutex_.core_.holder().set({thread.running, at()});
     return true;
@@ -168,48 +183,57 @@ class Mutex::Wait : public detail::LockWaiter {
   void give_back() noexcept { mutex_.unlock(); }
   void introspect(TaskTreeCollector& tree) { mutex_.describe_wait(tree, *this); }
 
-  Mutex& mutex_;
+  BasicMutex& mutex_;
 
  private:
   friend struct Entry;
   static void went_on(Posted& work) noexcept;
 };
 
-class Mutex::Lock : public Wait {
+template <class Sharing>
+class BasicMutex<Sharing>::Lock : public Wait {
  public:
-  using Now = Mutex*;
-  static bool take_now(detail::Strand& task, Mutex*& taken, Mutex& mutex,
+  using Now = BasicMutex*;
+  static bool take_now(detail::Strand& task, BasicMutex*& taken, BasicMutex& mutex,
                        std::source_location at) noexcept {
-    if (!mutex.core_.try_lock(task.home.load(detail::relaxed))) return false;
+    const detail::HomeIndex home = task.home.load(detail::relaxed);
+    mutex.bond_.require(home, Wait::kWhat);
+    if (!mutex.core_.try_lock(home)) return false;
     mutex.core_.holder().set({&task, at});
-    mutex.held_.locked("Mutex", mutex.name_, at);
+    mutex.held_.locked(kKind, mutex.name_, at);
     taken = &mutex;
     return true;
   }
   // A guard that was made before and moved here would have lost its holder.
-  static Guard made_of(Mutex* taken) noexcept { return Guard(*taken); }
+  static Guard made_of(BasicMutex* taken) noexcept { return Guard(*taken); }
 
  protected:
   using Wait::Wait;
   Guard result() noexcept {
-    mutex_.held_.locked("Mutex", mutex_.name_, at());
-    return Guard(mutex_);
+    this->mutex_.held_.locked(kKind, this->mutex_.name_, this->at());
+    return Guard(this->mutex_);
   }
 };
 
-class Mutex::LockRaw : public Wait {
+template <class Sharing>
+class BasicMutex<Sharing>::LockRaw : public Wait {
  protected:
   using Wait::Wait;
   // Nobody knows who will unlock it.
-  void result() noexcept { mutex_.core_.holder().guard_moved(); }
+  void result() noexcept { this->mutex_.core_.holder().guard_moved(); }
 };
 
-inline Mutex* MutexGuard::release() noexcept {
+template <class Sharing>
+BasicMutex<Sharing>* BasicMutexGuard<Sharing>::release() noexcept {
   if (mutex_) mutex_->guard_moved();
   return std::exchange(mutex_, nullptr);
 }
-inline void MutexGuard::unlock() noexcept {
+template <class Sharing>
+void BasicMutexGuard<Sharing>::unlock() noexcept {
   if (Mutex* mutex = std::exchange(mutex_, nullptr)) mutex->unlock();
 }
+
+using Mutex = BasicMutex<detail::BetweenLoops>;
+using MutexGuard = Mutex::Guard;
 
 }  // namespace weft::inline v0

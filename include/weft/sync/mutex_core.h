@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-// weft::detail::MutexCore: who owns a Mutex and who waits for it; no loops, no tasks. What is to be
+// weft::detail::BasicMutexCore: who owns a Mutex and who waits for it; no loops, no tasks. What is to be
 // notified is returned to the caller. tests/model/mutex_test.cc checks this header.
 //
 // The word is 0 (seed 000: U), or the owner's loop with kLocked (L0), and kWaiters besides while the
@@ -21,11 +21,15 @@
 
 #include "weft/atomic/atomic.h"
 #include "weft/sync/lock_holder.h"
+#include "weft/sync/sharing.h"
 #include "weft/sync/wait_node.h"
 
 namespace weft::inline v0::detail {
 
-class MutexCore {
+template <class Sharing>
+class BasicMutexCore {
+  using StateLock = typename Sharing::Lock;
+
  public:
   using Home = std::uint32_t;
   using Word = std::uint64_t;
@@ -174,13 +178,16 @@ class MutexCore {
   }
 
   // In an order that needs few cache lines: each hand-over writes all of it.
-  Atomic<Word> word_{kUnlocked};
-  StateMutex state_mu_;        // guards the rest but holder_, and the steps of N1
-  bool since_exact_ = false;   // as since_ns_
-  std::uint32_t tickets_ = 0;  // WaitNode::amount
+  typename Sharing::template Word<Word> word_{kUnlocked};
+  [[no_unique_address]]
+  typename Sharing::Mutex state_mu_;  // guards the rest but holder_, and the steps of N1
+  bool since_exact_ = false;          // as since_ns_
+  std::uint32_t tickets_ = 0;         // WaitNode::amount
   LockHolder holder_;
   WaitList waiters_;
   std::int64_t since_ns_ = 0;  // while there are waiters
 };
+
+using MutexCore = BasicMutexCore<BetweenLoops>;
 
 }  // namespace weft::inline v0::detail

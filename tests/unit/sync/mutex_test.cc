@@ -24,6 +24,7 @@ struct MutexTest : SyncTest<L> {
 
   // Locks, holds it for some turns, unlocks.
   Task<void> visit(std::string name, int turns = 0) {
+    ++this->asked;
     auto lock = co_await mutex.lock();
     this->events.push_back(name);
     co_await yields(turns);
@@ -31,7 +32,11 @@ struct MutexTest : SyncTest<L> {
   }
   Task<void> join_all(std::vector<Task<void>> tasks) {
     auto body = [&](Nursery& n) -> Task<NurseryEnd> {
-      for (Task<void>& task : tasks) n.start(std::move(task));
+      for (Task<void>& task : tasks) {
+        const int before = this->asked;
+        n.start(std::move(task));
+        while (this->asked == before) co_await yield();
+      }
       co_return join;
     };
     co_await with_nursery(body);
@@ -219,14 +224,15 @@ TYPED_TEST(MutexTest, WaitersAreServedInTheOrderOfTheirComing) {  // L0 -> L1 ->
 
 TYPED_TEST(MutexTest, UnlockGivesOwnershipAtOnceAndResumesLater) {
   auto root = [&]() -> Task<void> {
+    Scope& scope = co_await current_scope();
     auto held = co_await this->mutex.lock();
-    StartedTask<void> next = this->visit("next").start_in_current_scope();
+    StartedTask<void> next = co_await this->begin(scope, this->visit("next"));
     co_await yields(2);
     held.unlock();
     this->events.push_back("unlocked");    // never inside of unlock()
     EXPECT_TRUE(this->mutex.is_locked());  // and it is the waiter's
     EXPECT_FALSE(this->mutex.try_lock());  // nobody gets in between
-    StartedTask<void> late = this->visit("late").start_in_current_scope();
+    StartedTask<void> late = co_await this->begin(scope, this->visit("late"));
     co_await std::move(next);
     co_await std::move(late);
   };
@@ -238,10 +244,11 @@ TYPED_TEST(MutexTest, UnlockGivesOwnershipAtOnceAndResumesLater) {
 
 TYPED_TEST(MutexTest, CancelWhileWaitingUnlinksAndTakesNothing) {
   auto root = [&]() -> Task<void> {
+    Scope& scope = co_await current_scope();
     auto held = co_await this->mutex.lock();
-    StartedTask<void> a = this->visit("a").start_in_current_scope();
-    StartedTask<void> b = this->visit("b").start_in_current_scope();
-    StartedTask<void> c = this->visit("c").start_in_current_scope();
+    StartedTask<void> a = co_await this->begin(scope, this->visit("a"));
+    StartedTask<void> b = co_await this->begin(scope, this->visit("b"));
+    StartedTask<void> c = co_await this->begin(scope, this->visit("c"));
     co_await yields(2);
     b.cancel();
     Outcome<void> how = co_await b.outcome();
@@ -257,8 +264,9 @@ TYPED_TEST(MutexTest, CancelWhileWaitingUnlinksAndTakesNothing) {
 
 TYPED_TEST(MutexTest, CancellingTheLastWaiterLeavesItLockedWithoutWaiters) {  // L1 -> L0 -> U
   auto root = [&]() -> Task<void> {
+    Scope& scope = co_await current_scope();
     auto held = co_await this->mutex.lock();
-    StartedTask<void> a = this->visit("a").start_in_current_scope();
+    StartedTask<void> a = co_await this->begin(scope, this->visit("a"));
     co_await yields(2);
     a.cancel();
     Outcome<void> how = co_await a.outcome();
@@ -273,9 +281,10 @@ TYPED_TEST(MutexTest, CancellingTheLastWaiterLeavesItLockedWithoutWaiters) {  //
 
 TYPED_TEST(MutexTest, CancelWhileNotifiedPassesTheLockToTheNext) {
   auto root = [&]() -> Task<void> {
+    Scope& scope = co_await current_scope();
     auto held = co_await this->mutex.lock();
-    StartedTask<void> a = this->visit("a").start_in_current_scope();
-    StartedTask<void> b = this->visit("b").start_in_current_scope();
+    StartedTask<void> a = co_await this->begin(scope, this->visit("a"));
+    StartedTask<void> b = co_await this->begin(scope, this->visit("b"));
     co_await yields(2);
     held.unlock();  // a owns it now and has not gone on
     a.cancel();
@@ -290,8 +299,9 @@ TYPED_TEST(MutexTest, CancelWhileNotifiedPassesTheLockToTheNext) {
 
 TYPED_TEST(MutexTest, CancelWhileNotifiedWithoutOthersUnlocks) {
   auto root = [&]() -> Task<void> {
+    Scope& scope = co_await current_scope();
     auto held = co_await this->mutex.lock();
-    StartedTask<void> a = this->visit("a").start_in_current_scope();
+    StartedTask<void> a = co_await this->begin(scope, this->visit("a"));
     co_await yields(2);
     held.unlock();
     a.cancel();
@@ -322,8 +332,9 @@ TYPED_TEST(MutexTest, CancelOfEveryoneWhileNotifiedLosesNothing) {
 
 TYPED_TEST(MutexTest, CancelWhileResumedIsNoMatterOfTheMutex) {
   auto root = [&]() -> Task<void> {
-    StartedTask<void> a = this->visit("a", 100).start_in_current_scope();
-    StartedTask<void> b = this->visit("b").start_in_current_scope();
+    Scope& scope = co_await current_scope();
+    StartedTask<void> a = co_await this->begin(scope, this->visit("a", 100));
+    StartedTask<void> b = co_await this->begin(scope, this->visit("b"));
     co_await yields(5);
     EXPECT_EQ(this->events, (Events{"a"}));
     a.cancel();  // inside: its guard unlocks as it unwinds
@@ -354,14 +365,15 @@ TYPED_TEST(MutexTest, ATaskThatIsCancelledAlreadyDoesNotLock) {
 
 TYPED_TEST(MutexTest, AnIgnoredCancellationLocks) {
   auto root = [&]() -> Task<void> {
+    Scope& scope = co_await current_scope();
     auto held = co_await this->mutex.lock();
     auto body = [&]() -> Task<void> {
       auto guard = co_await ignore_cancellation();
+      ++this->asked;
       auto lock = co_await this->mutex.lock();
       this->events.push_back("locked");
     };
-    StartedTask<void> a = body().start_in_current_scope();
-    co_await yields(2);
+    StartedTask<void> a = co_await this->begin(scope, body());
     a.cancel();
     co_await yields(2);
     held.unlock();
@@ -465,11 +477,12 @@ TYPED_TEST(MutexTest, ItIsUnlockedWhenAnExceptionLeaves) {
 
 TYPED_TEST(MutexTest, TheTreeSaysWhoHoldsItAndWhereOneStands) {
   auto root = [&]() -> Task<void> {
+    Scope& scope = co_await current_scope();
     auto held = co_await this->mutex.lock();
-    StartedTask<void> a = this->visit("a").start_in_current_scope();
-    StartedTask<void> b = this->visit("b").start_in_current_scope();
+    StartedTask<void> a = co_await this->begin(scope, this->visit("a"));
+    StartedTask<void> b = co_await this->begin(scope, this->visit("b"));
     co_await yields(2);
-    const std::string tree = task_tree(co_await current_scope());
+    const std::string tree = task_tree(scope);
     EXPECT_NE(tree.find("Mutex 'test' held by"), std::string::npos) << tree;
     EXPECT_NE(tree.find("mutex_test.cc"), std::string::npos) << tree;
     EXPECT_NE(tree.find("1st of 2"), std::string::npos) << tree;
