@@ -48,7 +48,7 @@ def main(doc, check, good, bad):
                         default=pathlib.Path(__file__).resolve().parent.parent, help="the source tree")
     parser.add_argument("--self-test", action="store_true", help="show that violations are found")
     arguments = parser.parse_args()
-    findings = _self_test(check, good, bad) if arguments.self_test else check(arguments.root)
+    findings = _self_test(check, good, bad) if arguments.self_test else check(arguments.root.resolve())
     for finding in findings:
         print(finding)
     print("FAILED" if findings else "ok")

@@ -71,7 +71,7 @@ func serveEcho() error {
 func answer(line string) string {
 	words := strings.Fields(line)
 	if len(words) == 1 && words[0] == "info" {
-		return runtime.Version() + ", GOMAXPROCS=2"
+		return runtime.Version() + ", GOMAXPROCS=2, or 1 for one loop"
 	}
 	if len(words) != 3 || words[0] != "run" {
 		return "error expected: info | run <measure> <n>"
@@ -88,6 +88,14 @@ func answer(line string) string {
 		return spawnJoin(n)
 	case "contend_two_loops":
 		return contendTwoLoops(n)
+	case "channel_one_loop":
+		return channel(1, capacity, n)
+	case "channel_two_loops":
+		return channel(2, capacity, n)
+	case "rendezvous_one_loop":
+		return channel(1, 0, n)
+	case "rendezvous_two_loops":
+		return channel(2, 0, n)
 	}
 	return "error no measure named " + words[1]
 }

@@ -9,7 +9,11 @@ import (
 	"time"
 )
 
-const syncTasks = 1000 // the same in every contestant
+// The same in every contestant.
+const (
+	syncTasks = 1000
+	capacity  = 1024
+)
 
 func contendTwoLoops(n int) string {
 	var mutex sync.Mutex
@@ -39,4 +43,35 @@ func contendTwoLoops(n int) string {
 	mutex.Unlock()
 	ended.Wait()
 	return watch.perOperation(rounds * syncTasks)
+}
+
+func produce(items chan<- int, n int) {
+	for i := 0; i < n; i++ {
+		items <- i
+	}
+	close(items)
+}
+
+func consume(items <-chan int, sum *int, ended *sync.WaitGroup) {
+	defer ended.Done()
+	for item := range items {
+		*sum += item
+	}
+}
+
+// One goroutine sends, another receives, one by one, on so many Ps.
+func channel(ps, slots, n int) string {
+	runtime.GOMAXPROCS(ps)
+	items := make(chan int, slots)
+	var ended sync.WaitGroup
+	sum := 0
+	ended.Add(1)
+	watch := startWatch()
+	go consume(items, &sum, &ended)
+	go produce(items, n)
+	ended.Wait()
+	if sum != n*(n-1)/2 {
+		return "error items were lost"
+	}
+	return watch.perOperation(n)
 }

@@ -141,6 +141,17 @@ Strand& CancellationRuntime::start_here(Frame& first, Scope* parent, const Start
   return strand;
 }
 
+Strand& CancellationRuntime::start_guest(Frame& first, JoinWaiter& waiter) noexcept {
+  Executor& loop = here();
+  // SHARED (W7): it is cancelled by whichever of those who wait is the last.
+  Strand& strand = begin(first, CancellationState::HOMED | CancellationState::SHARED, loop.home(),
+                         {.waiter = &waiter});
+  ++loop.strands_;
+  list_if_guest(strand, loop);
+  push_ready(strand, loop);
+  return strand;
+}
+
 Strand& CancellationRuntime::make_fresh(Frame& first, Scope* parent) noexcept {
   Start how;
   if (parent) how.cancelled = doom_of(*parent);
@@ -506,7 +517,7 @@ void CancellationRuntime::end_shared(Strand& strand, Executor& loop) noexcept {
 
   bool waiter_tells = waiter && waiter->tells_parent && !parent_here;
   if (waiter) {
-    if (waiter->home == loop.home()) {
+    if (waiter->home == loop.home() || waiter->home == 0) {
       waiter->run(*waiter);
     } else {
       waiter->elsewhere = true;
@@ -801,6 +812,17 @@ const char* CancellationRuntime::phase_name(const Scope& scope) noexcept {
 
 Strand* CancellationRuntime::waiter_of_nursery(const Scope& nursery) noexcept {
   return static_cast<const Nursery&>(nursery).waiter_.strand();
+}
+
+Strand* CancellationRuntime::needing_nursery(const Scope& nursery) noexcept {
+  return static_cast<const Nursery&>(nursery).waiter_.needing();
+}
+
+bool CancellationRuntime::joins(const Frame& frame) noexcept {
+  Strand& strand = frame.strand();
+  if (strand.home.load(detail::acquire) != here().home() || strand.top != &frame) return false;
+  return frame.phase_ == Phase::joining || frame.phase_ == Phase::join_unwind ||
+         frame.phase_ == Phase::join_exit;
 }
 
 Adapter* CancellationRuntime::parked_on(Strand& strand) noexcept {

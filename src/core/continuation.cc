@@ -45,6 +45,12 @@ Strand* Continuation::strand() const noexcept {
   return bits_ & kWaker ? static_cast<Waker*>(target)->waiting() : static_cast<Strand*>(target);
 }
 
+Strand* Continuation::needing() const noexcept {
+  auto* target = reinterpret_cast<void*>(bits_ & ~kTags);
+  if (bits_ & kHandle) return nullptr;
+  return bits_ & kWaker ? static_cast<Waker*>(target)->needing() : static_cast<Strand*>(target);
+}
+
 const CancelReason& ambient_cancel_reason() noexcept {
   const CancelReason* reason = this_thread().kick_reason;
   return reason ? *reason : reasons::requested;

@@ -31,6 +31,10 @@ Executor::~Executor() {
   port().arrivals.refuse();
   close_inbox();
   WEFT_ASSERT(strands_ == 0, "L12: a loop ends after every task whose home it is");
+#ifdef WEFT_AWAITABLE_STATE_DEBUG
+  while (held_locks_.pop_front()) {  // guards that outlive their loop: the lock will say so
+  }
+#endif
   detail::release_port(home_);
 }
 
@@ -124,7 +128,7 @@ bool Executor::turn(std::size_t budget) {
     detail::DrivingScope driving(*this);
     return turn(budget);
   }
-  turn_ns_ = kNotAsked;
+  turn_ns_ = coarse_turn_ns_ = kNotAsked;
   in_turn_ = true;
   std::size_t left = budget;
   do {

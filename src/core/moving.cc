@@ -90,6 +90,9 @@ void CancellationRuntime::order_move(Frame& frame, Executor& target, detail::Mov
         "resume_on(): a task moves alone: this one, or one that awaits it in line, has children or "
         "leases, which belong to this loop. Join them first, or use on(loop, task)");
   }
+#ifdef WEFT_AWAITABLE_STATE_DEBUG
+  detail::require_no_locks(strand, "resume_on()");
+#endif
   announce(target, "resume_on()");
   strand.wait = reinterpret_cast<std::uintptr_t>(static_cast<detail::Adapter*>(&order));
   frame.phase_ = Phase::move_now;

@@ -21,13 +21,6 @@ using detail::Strand;
 
 namespace {
 
-std::string place(const std::source_location& where) {
-  std::string_view file = where.file_name();
-  if (auto slash = file.rfind('/'); slash != std::string_view::npos) file.remove_prefix(slash + 1);
-  return std::string(where.function_name()) + " at " + std::string(file) + ":" +
-         std::to_string(where.line());
-}
-
 // " [cancelled: why, for 1.5 ms]"
 std::string cancel_note(Strand& strand, Executor& executor) {
   std::string note = std::string(" [cancelled: ") + strand.why().what;
@@ -51,7 +44,7 @@ void TaskTreeCollector::line(std::string_view what, const std::source_location* 
   text_.append(what);
   if (where) {
     text_.append(" in ");
-    text_.append(place(*where));
+    text_.append(detail::place_name(*where));
   }
   text_.push_back('\n');
 }
@@ -60,6 +53,17 @@ void TaskTreeCollector::node(std::string_view description, const void*) { line(d
 void TaskTreeCollector::annotate(std::string_view name) { line("\"" + std::string(name) + "\""); }
 
 void TaskTreeCollector::type(const std::type_info& info) { line(detail::type_name(info)); }
+
+std::string detail::place_name(const std::source_location& where) {
+  std::string_view file = where.file_name();
+  if (auto slash = file.rfind('/'); slash != std::string_view::npos) file.remove_prefix(slash + 1);
+  return std::string(where.function_name()) + " at " + std::string(file) + ":" +
+         std::to_string(where.line());
+}
+
+std::string detail::thing_name(const char* kind, const char* name) {
+  return name ? std::string(kind) + " '" + name + "'" : std::string("a ") + kind;
+}
 
 std::string detail::type_name(const std::type_info& info) {
   int status = 0;
@@ -160,17 +164,18 @@ Frame* frame_above(Strand& strand, const char*& how) {
 
 }  // namespace
 
-std::string async_stack_trace() {
+namespace {
+
+// Who awaits what is above `frame`, one line each, outwards.
+std::string callers(Frame* frame) {
   std::string text;
-  Strand* strand = detail::thread_state().running;
-  if (!strand) return text;
   int number = 0;
   auto line = [&](const char* how, const std::string& what) {
     text += "#" + std::to_string(number++) + " " + how + " " + what + "\n";
   };
-  for (Frame* frame = strand->top; frame && number < TaskTreeCollector::kDepthMax;) {
+  while (frame && number < TaskTreeCollector::kDepthMax) {
     if (!frame->is_first()) {
-      line("awaited by", place(frame->inline_slot().where));
+      line("awaited by", detail::place_name(frame->inline_slot().where));
       frame = frame->parent();
       continue;
     }
@@ -179,9 +184,34 @@ std::string async_stack_trace() {
     // T5: a task that has failed, and joins its children, awaits nothing any more.
     if (frame)
       line(how, frame->strand().first_frame().failed() ? "a task that has failed"
-                                                       : place(frame->strand().where));
+                                                       : detail::place_name(frame->strand().where));
   }
   return text;
+}
+
+}  // namespace
+
+std::string async_stack_trace() {
+  Strand* strand = detail::thread_state().running;
+  return strand ? callers(strand->top) : std::string();
+}
+
+std::string detail::task_stack(Strand& strand) {
+  TaskTreeCollector tree;
+  tree.task(strand);
+  return tree.take() + callers(&strand.first_frame());
+}
+
+Strand* detail::needing(const Strand& strand) noexcept {
+  Scope* scope = strand.parent_link.parent();
+  if (!scope) {
+    JoinWaiter* waiter = strand.waiter.peek();
+    return waiter ? JoinAwaiterBase::needing_by(*waiter) : nullptr;
+  }
+  if (CancellationRuntime::is_nursery(*scope)) return CancellationRuntime::needing_nursery(*scope);
+  // A frame waits for its children at its end only.
+  Strand& above = static_cast<Frame*>(scope)->strand();
+  return CancellationRuntime::joins(*static_cast<Frame*>(scope)) ? &above : nullptr;
 }
 
 }  // namespace weft::inline v0

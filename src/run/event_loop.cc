@@ -95,6 +95,7 @@ void EventLoop::stop() noexcept {
 void EventLoop::wake() const noexcept { detail::ring_eventfd(wake_fd_.get()); }
 
 std::int64_t EventLoop::now_ns() const { return detail::steady_ns(); }
+std::int64_t EventLoop::coarse_ns() const { return detail::coarse_steady_ns(); }
 void EventLoop::arm_timer(detail::TimerNode& timer, std::int64_t deadline_ns) {
   timers_.arm(timer, deadline_ns);
   interleave(true);

@@ -7,45 +7,96 @@
 #include "describe.h"
 #include "weft/base/assert.h"
 #include "weft/base/log.h"
+#include "weft/base/steady_clock.h"
 
 namespace weft::inline v0 {
 
 namespace {
 
+using detail::loop_name;
+
 std::string called(const char* name) { return detail::called("Mutex", name); }
-
-std::string place(const std::source_location& at) {
-  return std::string(at.file_name()) + ":" + std::to_string(at.line());
-}
-
-std::string loop_name(detail::HomeIndex home) {
-  return home == 0 ? std::string("no loop") : "loop " + std::to_string(home);
-}
 
 }  // namespace
 
 Mutex::~Mutex() {
   if (!core_.is_locked()) [[likely]]
     return;
-  log(LogLevel::error, called(name_) + " is destroyed while it is held: locked at " +
-                           place(held_at_.load(detail::relaxed)) + " on " +
+  log(LogLevel::error, called(name_) + " is destroyed while it is held: locked in " +
+                           detail::place_name(core_.holder().who().at) + " on " +
                            loop_name(core_.owner()) + ". Let it outlive the tasks that use it.");
   std::abort();
 }
 
+std::optional<Mutex::Guard> Mutex::guarded(std::source_location at) noexcept {
+  std::optional<Guard> guard{Guard(*this)};
+  // After the guard has come to its place.
+  core_.holder().set({detail::thread_state().running, at});
+  held_.locked("Mutex", name_, at);
+  return guard;
+}
+
 void Mutex::unlock_contended() noexcept {
-  const Executor* here = detail::thread_state().executor;
-  const auto [was_owner, next] = core_.unlock(here ? here->home() : 0);
+  Executor* here = detail::thread_state().executor;
+  if (!here) abort_not_owner();
+  const auto [was_owner, next] = core_.unlock(here->home(), here->coarse_turn_ns());
   if (!was_owner) abort_not_owner();
   if (next) detail::Waiter::from(*next).notify();
 }
 
-bool Mutex::Wait::take_or_wait() noexcept { return mutex_.core_.lock_or_wait(*this); }
+bool Mutex::Wait::take_or_wait() noexcept {
+  const detail::ThreadState& thread = detail::thread_state();
+  begins(thread);
+  mutex_.entry_.enter();
+  if (!mutex_.core_.lock_or_wait(*this, thread.executor->coarse_turn_ns())) return false;
+  mutex_.core_.holder().set(who());
+  return true;
+}
 
 detail::Withdrawn Mutex::Wait::withdraw() noexcept {
-  const auto [how, next] = mutex_.core_.withdraw(*this);
+  const std::int64_t now = detail::thread_state().executor->coarse_turn_ns();
+  const auto [how, next] = mutex_.core_.withdraw(*this, now);
   if (next) from(*next).notify();
   return how;
+}
+
+// Off any loop there is no turn whose time was asked for.
+bool Mutex::relock(detail::LockWaiter& waiter) noexcept {
+  Executor* here = detail::thread_state().executor;
+  entry_.enter();
+  return core_.lock_or_wait(waiter, here ? here->coarse_turn_ns() : detail::coarse_steady_ns());
+}
+
+void Mutex::Wait::went_on(Posted& work) noexcept {
+  auto& self = static_cast<Wait&>(from_posted(work));
+  // M4; or it was cancelled, and has passed the lock on.
+  if (self.state == detail::WaitState::notified) self.mutex_.core_.holder().set(self.who());
+  arrived(work);
+}
+
+void Mutex::Entry::collect(LockEntry& entry, detail::HomeIndex home,
+                           std::vector<detail::LockReport>& waits) {
+  Mutex& mutex = static_cast<Entry&>(entry).mutex;
+  std::vector<detail::WaitNode*> nodes;
+  // What is waited for may grow while there is made room for it.
+  auto queue = mutex.core_.waiting_on(home, nullptr, 0);
+  while (queue.count > nodes.size()) {
+    nodes.resize(queue.count);
+    queue = mutex.core_.waiting_on(home, nodes.data(), nodes.size());
+  }
+  nodes.resize(queue.count);
+  for (detail::WaitNode* node : nodes) {
+    auto& wait = detail::LockWaiter::from(*node);
+    waits.push_back({.kind = "Mutex",
+                     .name = mutex.name_,
+                     .lock = &mutex,
+                     .ticket = wait.amount,
+                     .waiter = wait.needing(),
+                     .holder = queue.owner.who.task,
+                     .holder_home = queue.owner.home,
+                     .wanted_at = wait.at(),
+                     .held_at = queue.owner.who.at});
+  }
 }
 
 void Mutex::abort_not_owner() const noexcept {
@@ -55,7 +106,7 @@ void Mutex::abort_not_owner() const noexcept {
     message += " that nobody holds";
   } else {
     message += " on " + loop_name(here ? here->home() : 0) + ", but " + loop_name(core_.owner()) +
-               " holds it: locked at " + place(held_at_.load(detail::relaxed)) +
+               " holds it: locked in " + detail::place_name(core_.holder().who().at) +
                ". A guard stays on the loop that locked it: unlock before resume_on(), and do not "
                "return it out of on() or give it to a task elsewhere.";
   }
@@ -64,13 +115,13 @@ void Mutex::abort_not_owner() const noexcept {
 }
 
 void Mutex::describe_wait(TaskTreeCollector& tree, const detail::WaitNode& waiter) {
-  const auto [at, of] = core_.place_of(waiter);
+  const auto [owner, place] = core_.standing_of(waiter);
   std::string text = called(name_);
-  if (at == 0) {
-    text += ", just locked";
+  if (place.place > 0) {
+    text += " held by " + detail::holder_name(owner.home, owner.who) +
+            detail::held_for(owner.since) + ", " + detail::ordinal(place);
   } else {
-    text += " held by " + loop_name(core_.owner()) + ", locked at " +
-            place(held_at_.load(detail::relaxed)) + "; " + detail::standing({at, of});
+    text += ", just locked";
   }
   tree.node(text);
 }

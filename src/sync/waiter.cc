@@ -12,8 +12,8 @@ void Waiter::notify() noexcept {
   WEFT_ASSERT(posted, "L12: a loop does not end while a task of its waits");
 }
 
-void Waiter::arrived(Runnable& work) noexcept {
-  auto& waiter = static_cast<Waiter&>(work);
+void Waiter::arrived(Posted& work) noexcept {
+  Waiter& waiter = from_posted(work);
   if (waiter.state == WaitState::notified) waiter.state = WaitState::resumed;
   waiter.continuation_.enter();  // it may be gone after this
 }

@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -92,6 +93,29 @@ inline int checked(int result, const char* what) {
   if (result < 0) throw std::system_error(errno, std::generic_category(), what);
   return result;
 }
+
+// How many descriptors this process may have, while this lives: so many, or what is the most.
+class FileLimit {
+ public:
+  explicit FileLimit(rlim_t wanted) {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    rlimit limit{wanted, std::max(wanted, before_.rlim_max)};
+    if (::setrlimit(RLIMIT_NOFILE, &limit) == 0) return;
+    limit = {std::min(wanted, before_.rlim_max), before_.rlim_max};  // more is not ours to have
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+  }
+  FileLimit(const FileLimit&) = delete;
+  FileLimit& operator=(const FileLimit&) = delete;
+  ~FileLimit() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  [[nodiscard]] static rlim_t now() {
+    rlimit limit;
+    ::getrlimit(RLIMIT_NOFILE, &limit);
+    return limit.rlim_cur;
+  }
+
+ private:
+  rlimit before_;
+};
 
 struct FdPair {
   UniqueFd first, second;

@@ -18,28 +18,6 @@ using namespace weft::test;
 struct Limits : DriverTest {};
 WEFT_ON_EVERY_DRIVER(Limits);
 
-class FileLimit {
- public:
-  explicit FileLimit(rlim_t wanted) {
-    ::getrlimit(RLIMIT_NOFILE, &before_);
-    rlimit limit{wanted, std::max(wanted, before_.rlim_max)};
-    if (::setrlimit(RLIMIT_NOFILE, &limit) == 0) return;
-    limit = {std::min(wanted, before_.rlim_max), before_.rlim_max};  // more is not ours to have
-    ::setrlimit(RLIMIT_NOFILE, &limit);
-  }
-  FileLimit(const FileLimit&) = delete;
-  FileLimit& operator=(const FileLimit&) = delete;
-  ~FileLimit() { ::setrlimit(RLIMIT_NOFILE, &before_); }
-  [[nodiscard]] static rlim_t now() {
-    rlimit limit;
-    ::getrlimit(RLIMIT_NOFILE, &limit);
-    return limit.rlim_cur;
-  }
-
- private:
-  rlimit before_;
-};
-
 // Takes all descriptors that are left.
 class Exhaustion {
  public:

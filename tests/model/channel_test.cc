@@ -13,8 +13,24 @@ using weft::detail::WaitState;
 using weft::detail::Withdrawn;
 using weft_model::Plain;
 
-using Core = weft::detail::ChannelCore<Plain*>;
-using Growing = weft::detail::ItemQueue<Plain*>::Growing;
+// What is sent: a body, which its sender has written. Whoever moves one into the first slot that is used, or out of
+// it, touches the witness: so a slot that is used again too early is seen.
+struct Item {
+  static inline const Item* slot = nullptr;
+  static inline Plain* witness = nullptr;
+
+  explicit Item(Plain& its_body) : body(&its_body) {}
+  Item(Item&& other) noexcept : body(other.body) {
+    if (other.enters_queue && !slot) slot = this;
+    if (&other == slot) witness->read();
+    if (this == slot) witness->write();
+  }
+  Plain* body;
+  bool enters_queue = false;
+};
+
+using Core = weft::detail::ChannelCore<Item>;
+using Growing = weft::detail::ItemQueue<Item>::Growing;
 
 constexpr int kValuesMax = 4;
 
@@ -22,6 +38,7 @@ constexpr int kValuesMax = 4;
 template <class Self, int kThreads>
 struct Room : rl::test_suite<Self, kThreads> {
   Core core{Self::kHow};
+  Plain witness;
   weft_model::Mailbox mail[kThreads];
   Plain bodies[kValuesMax];
   int sent = 0;
@@ -30,6 +47,10 @@ struct Room : rl::test_suite<Self, kThreads> {
   int received_times[kValuesMax] = {};
   bool closed = false;
 
+  Room() {
+    Item::slot = nullptr;
+    Item::witness = &witness;
+  }
   void tell(WaitList& woken) {
     while (WaitNode* node = woken.pop_front()) mail[node->home].post();
   }
@@ -38,7 +59,14 @@ struct Room : rl::test_suite<Self, kThreads> {
   bool send(unsigned self, int value, bool cancelled = false) {
     Plain* body = &bodies[value];
     body->write(value + 1);
-    std::span<Plain*> values(&body, 1);
+    Item item(*body);
+    item.enters_queue = true;
+    if (core.capacity() != 0 && core.try_push(std::move(item), self)) {
+      ++sent;
+      return true;
+    }
+    item.enters_queue = false;
+    std::span<Item> values(&item, 1);
     Core::SendNode node;
     node.home = self;
     node.values = &values;
@@ -68,15 +96,17 @@ struct Room : rl::test_suite<Self, kThreads> {
   bool receive(unsigned self, bool cancelled = false) {
     Core::ReceiveNode node;
     node.home = self;
-    WaitList woken;
-    Core::Received how = core.receive_or_wait(node, woken);
-    tell(woken);
-    if (how == Core::Received::empty && !await(self, node, cancelled)) {
-      RL_ASSERT(!node.item);
-      return false;
+    if (core.capacity() == 0 || !core.try_pop(node.item, self)) {
+      WaitList woken;
+      Core::Received how = core.receive_or_wait(node, woken);
+      tell(woken);
+      if (how == Core::Received::empty && !await(self, node, cancelled)) {
+        RL_ASSERT(!node.item);
+        return false;
+      }
     }
     if (!node.item) return false;
-    int value = (*node.item)->read() - 1;
+    int value = node.item->body->read() - 1;
     RL_ASSERT(value >= 0);
     ++received_times[value];
     ++received;
@@ -100,9 +130,9 @@ struct Room : rl::test_suite<Self, kThreads> {
 
   void drain() {
     WaitList woken;
-    std::optional<Plain*> item;
+    std::optional<Item> item;
     while (core.receive(item, woken) == Core::Received::item) {
-      ++received_times[(*item)->read() - 1];
+      ++received_times[item->body->read() - 1];
       ++received;
       tell(woken);
     }
@@ -246,14 +276,14 @@ struct OneSlotOneOfTwoSendersIsCancelled
 
 int main() {
   weft_model::Report report("ChannelModel");
-  using weft_model::every, weft_model::every_reduced;
-  report.check<RendezvousOneToOne>("RendezvousOneToOne", every());
-  report.check<OneSlotOneToOne>("OneSlotOneToOne", every());
-  report.check<GrowingOneToOne>("GrowingOneToOne", every());
+  using weft_model::every_reduced;
+  report.check<RendezvousOneToOne>("RendezvousOneToOne", every_reduced());
+  report.check<OneSlotOneToOne>("OneSlotOneToOne", every_reduced());
+  report.check<GrowingOneToOne>("GrowingOneToOne", every_reduced());
   report.check<RendezvousSenderIsCancelled>("RendezvousSenderIsCancelled", every_reduced());
   report.check<OneSlotSenderIsCancelled>("OneSlotSenderIsCancelled", every_reduced());
-  report.check<RendezvousReceiverIsCancelled>("RendezvousReceiverIsCancelled", every());
-  report.check<OneSlotReceiverIsCancelled>("OneSlotReceiverIsCancelled", every());
+  report.check<RendezvousReceiverIsCancelled>("RendezvousReceiverIsCancelled", every_reduced());
+  report.check<OneSlotReceiverIsCancelled>("OneSlotReceiverIsCancelled", every_reduced());
   report.check<RendezvousCloseMeetsBoth>("RendezvousCloseMeetsBoth", every_reduced());
   report.check<OneSlotCloseMeetsBoth>("OneSlotCloseMeetsBoth", every_reduced());
   report.check<RendezvousOneOfTwoReceiversIsCancelled>("RendezvousOneOfTwoReceiversIsCancelled",
@@ -262,7 +292,6 @@ int main() {
                                                     every_reduced());
   report.check<RendezvousOneOfTwoSendersIsCancelled>("RendezvousOneOfTwoSendersIsCancelled",
                                                      every_reduced());
-  report.check<OneSlotOneOfTwoSendersIsCancelled>("OneSlotOneOfTwoSendersIsCancelled",
-                                                  every_reduced());
+  report.check<OneSlotOneOfTwoSendersIsCancelled>("OneSlotOneOfTwoSendersIsCancelled", every_reduced());
   return report.result();
 }

@@ -3,37 +3,18 @@
 // destroy the event, and a signal is neither lost nor doubled by a cancelled wait.
 #include "weft/sync/event_core.h"
 
-#include "weft_model.h"
+#include "weft_model_loops.h"
 
 namespace {
 
 using weft::detail::AutoEventCore;
 using weft::detail::EventCore;
-using weft::detail::WaitList;
-using weft::detail::WaitNode;
-using weft::detail::WaitState;
-using weft::detail::Withdrawn;
+using weft_model::Loops;
+using weft_model::WaitList;
+using weft_model::WaitNode;
+using weft_model::Withdrawn;
 
 enum Cancel { stays, cancelled_when_it_waits };
-
-// A thread is a loop with one task.
-template <class Self, int kThreads>
-struct Loops : rl::test_suite<Self, kThreads> {
-  WaitNode nodes[kThreads];
-  weft_model::Mailbox mail[kThreads];
-
-  WaitNode& node_of(unsigned index) {
-    nodes[index].home = index + 1;
-    return nodes[index];
-  }
-  void tell(WaitNode* next) {
-    if (next) mail[next->home - 1].post();
-  }
-  void after() {
-    for (auto& each : mail) RL_ASSERT(each.empty());
-    for (auto& each : nodes) RL_ASSERT(!each.linked());
-  }
-};
 
 // --- Manual reset -------------------------------------------------------------------------------
 
@@ -52,17 +33,17 @@ struct Manual : Loops<Self, kThreads> {
     WaitNode& node = this->node_of(index);
     if (event->look_or_wait(node)) return true;
     if (cancel == cancelled_when_it_waits) {
-      if (event->withdraw(node) == Withdrawn::passed_on) this->mail[index].take();  // N3
+      weft_model::some_time_later();
+      this->end_withdrawn(index, event->withdraw(node));
       return false;
     }
-    this->mail[index].take();
-    RL_ASSERT(node.state == WaitState::notified);
+    this->await_notify(index);
     return true;
   }
   void set() {
     WaitList woken;
     event->set(woken);
-    while (WaitNode* node = woken.pop_front()) this->tell(node);
+    this->tell(woken);
   }
 };
 
@@ -130,8 +111,7 @@ struct OneSignal : Loops<Self, kThreads> {
     WaitNode& node = this->node_of(index);
     if (!event.take_or_wait(node)) {
       if (index < static_cast<unsigned>(kCancelled)) return cancel(index);
-      this->mail[index].take();
-      RL_ASSERT(node.state == WaitState::notified);
+      this->await_notify(index);
     }
     inside.write(inside.read() + 1);
     ++let_through;
@@ -140,7 +120,7 @@ struct OneSignal : Loops<Self, kThreads> {
   void cancel(unsigned index) {
     auto [how, next] = event.withdraw(this->nodes[index]);
     this->tell(next);
-    if (how == Withdrawn::passed_on) this->mail[index].take();  // N3
+    this->end_withdrawn(index, how);
     ++cancelled;
   }
   void after() {
@@ -177,9 +157,10 @@ struct OneSetLetsOneThrough : Loops<OneSetLetsOneThrough, 3> {
     }
   }
   bool cancel() {
+    weft_model::some_time_later();
     auto [how, next] = event.withdraw(nodes[2]);
     tell(next);
-    if (how == Withdrawn::passed_on) mail[2].take();  // N3
+    end_withdrawn(2, how);
     return true;
   }
   void after() {

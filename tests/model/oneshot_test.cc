@@ -52,7 +52,10 @@ struct Pair : rl::test_suite<Self, 2> {
     WaitNode node;
     std::optional<Plain*> item;
     if (core->receive_or_wait(node, item) == Core::Received::empty) {
-      if (cancelled && core->withdraw(node) == Withdrawn::unlinked) return false;
+      if (cancelled) {
+        weft_model::some_time_later();
+        if (core->withdraw(node) == Withdrawn::unlinked) return false;
+      }
       mail.take();
       RL_ASSERT(node.state == WaitState::notified);
       static_cast<void>(core->receive(item));

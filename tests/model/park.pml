@@ -8,7 +8,7 @@
 // Every process must reach its end: a lost wake-up, or a leave that nobody hears, is an invalid end
 // state. WITHOUT_RECHECK leaves out the look at the queues after parking, WITHOUT_HANDOVER the wake-up
 // of the next worker by the last that searches, WITHOUT_COUNT the wait for tasks under way when the
-// context is stopped: with the first or the third the search must fail, which script/check_park_model
+// context is stopped: with the first or the third the search must fail, which script/check_spin_models
 // sees to. (Without the second no task is lost; but a burst is worked off by one.)
 
 #define WORKERS 2

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <random>
+#include <utility>
 
 #include "weft/atomic/atomic.h"
 #include "weft_model.h"
@@ -20,7 +21,19 @@ constexpr unsigned kThreads = 3;
 constexpr unsigned kStepsMax = 3;
 constexpr unsigned kPrograms = 500;
 
-enum class What { load, store, add, compare, post, try_take, take, read, write };
+enum class What {
+  load,
+  store,
+  add,
+  compare,
+  post,
+  try_take,
+  take,
+  read,
+  write,
+  locked,
+  locked_take
+};
 struct Operation {
   What what;
   unsigned object;  // which of the two atomics
@@ -67,6 +80,8 @@ struct Runs : rl::test_suite<Runs, kThreads> {
   weft::detail::Atomic<unsigned> atomics[2]{0, 0};
   Mailbox mailbox;
   Plain plain;
+  weft::detail::StateMutex mutex;
+  unsigned guarded = 0;  // by it
   unsigned results[kThreads][kStepsMax] = {};
 
   void thread(unsigned index) {
@@ -102,6 +117,18 @@ struct Runs : rl::test_suite<Runs, kThreads> {
       case What::write:
         plain.write(static_cast<int>(value));
         return 0;
+      case What::locked: {
+        weft::detail::StateLock lock(mutex);
+        unsigned before = std::exchange(guarded, value);
+        // Seen by those that do not lock, before the others come in.
+        atomic.store(value, operation.order);
+        return before;
+      }
+      case What::locked_take: {
+        weft::detail::StateLock lock(mutex);
+        unsigned before = std::exchange(guarded, value);
+        return before ^ static_cast<unsigned>(mailbox.take());
+      }
     }
     return 0;
   }
@@ -119,20 +146,22 @@ struct Runs : rl::test_suite<Runs, kThreads> {
 
 Program random_program(std::mt19937& random) {
   using enum weft::detail::Order;
-  // Every fourth may race on plain memory, every fourth may block.
+  // Every fourth may race on plain memory, every fourth may block, every eighth locks, once per thread.
   unsigned kinds = static_cast<unsigned>(What::try_take) + 1;
-  bool racy = random() % 4 == 0, blocks = random() % 4 == 0;
+  bool racy = random() % 4 == 0, blocks = random() % 4 == 0, locks = random() % 8 == 0;
   Program made{};
   for (unsigned thread = 0; thread < kThreads; ++thread) {
-    made.count[thread] = 2 + (thread == 0);
+    made.count[thread] = 2 + (thread == 0 && !locks);
+    unsigned locked_at = random() % 2;
     for (unsigned i = 0; i < made.count[thread]; ++i) {
       auto what = static_cast<What>(random() % kinds);
       if (racy && random() % 4 == 0) what = random() % 2 ? What::read : What::write;
       if (blocks && what == What::try_take) what = What::take;
+      if (locks && i == locked_at) what = what == What::take ? What::locked_take : What::locked;
       bool strong = random() % 2;
       weft::detail::Order order = relaxed;
       if (strong && what == What::load) order = acquire;
-      if (strong && what == What::store) order = release;
+      if (strong && (what == What::store || what == What::locked)) order = release;
       if (strong && (what == What::add || what == What::compare)) order = acq_rel;
       made.steps[thread][i] = {what, static_cast<unsigned>(random() % 2), order};
     }

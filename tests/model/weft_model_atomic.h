@@ -161,6 +161,8 @@ inline rl::debug_info info_of(const Where& where) {
 struct Step {
   enum Kind { anything, reads, writes, nobodys } kind = anything;
   const void* object = nullptr;
+  // Of a step that may have to wait: whether it could be made now. Null: it always can.
+  const bool* possible = nullptr;
 };
 inline bool concern_each_other(const Step& one, const Step& other) {
   if (one.kind == Step::nobodys || other.kind == Step::nobodys) return false;
@@ -174,11 +176,12 @@ inline Step next_step;
 // One step: others may come before it, and nobody in the middle of it.
 class Turn {
  public:
-  Turn(Step::Kind kind, const void* object) : hold_(after(kind, object)) {}
+  explicit Turn(const Step& step) : hold_(after(step)) {}
+  Turn(Step::Kind kind, const void* object) : Turn(Step{kind, object}) {}
 
  private:
-  static rl::context& after(Step::Kind kind, const void* object) {
-    next_step = {kind, object};
+  static rl::context& after(const Step& step) {
+    next_step = step;
     rl::ctx().sched();
     next_step = {};
     return rl::ctx();
@@ -195,13 +198,14 @@ class StateMutex {
  public:
   void lock() {
     {
-      weft_model::Turn turn(weft_model::Step::writes, this);
+      weft_model::Turn turn({weft_model::Step::writes, this, &free_});
     }
     while (!lock_now()) word_.wait(rl::ctx(), false, false, $);
   }
+  // Concerns nobody: who would lock cannot before, and who does not lock sees nothing of it.
   void unlock() {
-    weft_model::Turn turn(weft_model::Step::writes, this);
-    held_ = false;
+    weft_model::Turn turn(weft_model::Step::nobodys, this);
+    free_ = true;
     word_.fetch_add(1, rl::mo_release, $);
     word_.wake(rl::ctx(), 1, $);
   }
@@ -209,14 +213,14 @@ class StateMutex {
  private:
   bool lock_now() {
     rl::preemption_disabler hold(rl::ctx());
-    if (held_) return false;
-    held_ = true;
+    if (!free_) return false;
+    free_ = false;
     word_.fetch_add(1, rl::mo_acquire, $);
     return true;
   }
 
   rl::atomic<unsigned> word_{0};
-  bool held_ = false;
+  bool free_ = true;
 };
 class StateLock {
  public:
@@ -227,6 +231,21 @@ class StateLock {
 
  private:
   StateMutex& mutex_;
+};
+
+// A variable whose reads and writes must be ordered by something else; a data race is an error.
+template <class T>
+class Guarded {
+ public:
+  explicit(false) Guarded(T value) : cell_(static_cast<int>(value)) {}
+  Guarded& operator=(T value) {
+    cell_($) = static_cast<int>(value);
+    return *this;
+  }
+  explicit(false) operator T() const { return static_cast<T>(cell_($).load()); }
+
+ private:
+  rl::var<int> cell_;  // which it can print
 };
 
 // std::atomic's members, as far as weft uses them; orders are never left out.

@@ -15,6 +15,12 @@
 // other if they touch the same object and one of them writes. Values are not reduced: which of two values
 // a load sees is a branch here as it is there.
 //
+// A step that would have to wait, for a mutex or for a post, is not made before it need not: to have
+// begun to wait is nothing that anybody sees. And the unlock of a mutex is made at once: it moves to the
+// left of whatever another does meanwhile, for that cannot be a lock of this mutex (R. Lipton,
+// "Reduction", 1975). A thread never sleeps on a lock while another holds it, because that one's lock
+// concerned it and has woken it; so an unlock has nobody to wake.
+//
 // Requires of a model: what its threads share outside of atomics and mailboxes is Plain, where a
 // race is an error in either order, or looked at in after(), or ordered by the steps themselves.
 // search_test.cc holds this search against the full one.
@@ -61,7 +67,7 @@ class ReducedSearch
     for (rl::thread_id_t i = 0; i != this->running_threads_count; ++i) {
       rl::thread_id_t thread = this->running_threads[i];
       if (next_[thread].kind == Step::nobodys) return thread;
-      if (!(asleep_ & set_of(thread))) ways[count++] = thread;
+      if (!(asleep_ & set_of(thread)) && is_possible(next_[thread])) ways[count++] = thread;
     }
     if (count == 0) {
       // Every way on was gone from an earlier point. Ends like any other round, without branches.
@@ -84,6 +90,7 @@ class ReducedSearch
   double iteration_count_approx() { return 1; }  // for a progress bar that nobody sees
 
  private:
+  static bool is_possible(const Step& step) { return !step.possible || *step.possible; }
   static Threads set_of(rl::thread_id_t thread) { return Threads{1} << thread; }
 
   Step next_[kThreads];  // what each thread will do when it is its turn

@@ -10,9 +10,11 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Builder;
-use tokio::sync::Mutex;
+use tokio::sync::{mpsc, Mutex};
 
-const TASKS: usize = 1000; // the same in every contestant
+// The same in every contestant.
+const TASKS: usize = 1000;
+const CAPACITY: usize = 1024;
 
 async fn lock_uncontended(n: usize) -> String {
     let mutex = Mutex::new(0usize);
@@ -53,6 +55,35 @@ async fn contend(n: usize) -> String {
     watch.per_operation(rounds * TASKS)
 }
 
+/// One task sends, another receives, one by one.
+async fn channel(capacity: usize, n: usize) -> String {
+    let (sender, mut receiver) = mpsc::channel(capacity);
+    let watch = Stopwatch::start();
+    let consumer = tokio::spawn(async move {
+        let mut sum = 0;
+        while let Some(item) = receiver.recv().await {
+            sum += item;
+        }
+        sum
+    });
+    tokio::spawn(async move {
+        for i in 0..n {
+            sender.send(i).await.expect("the receiver lives");
+        }
+    });
+    let sum: usize = consumer.await.expect("consumer ends");
+    if sum != n * (n - 1) / 2 {
+        return "error items were lost".to_string();
+    }
+    watch.per_operation(n)
+}
+
+/// tokio has no rendezvous. What comes nearest is a channel of one whose sender waits for its slot
+/// to be free again: the send before it has been received.
+async fn rendezvous(n: usize) -> String {
+    channel(1, n).await
+}
+
 fn on_one_thread(measure: impl Future<Output = String> + Send + 'static) -> String {
     let runtime = Builder::new_current_thread().enable_all().build().expect("runtime");
     runtime.block_on(async { tokio::spawn(measure).await.expect("measure ends") })
@@ -81,6 +112,10 @@ fn answer(line: &str) -> String {
             ("lock_uncontended", Ok(n)) => on_one_thread(lock_uncontended(n)),
             ("contend_one_loop", Ok(n)) => on_one_thread(contend(n)),
             ("contend_two_loops", Ok(n)) => on_two_threads(contend(n)),
+            ("channel_one_loop", Ok(n)) => on_one_thread(channel(CAPACITY, n)),
+            ("channel_two_loops", Ok(n)) => on_two_threads(channel(CAPACITY, n)),
+            ("rendezvous_one_loop", Ok(n)) => on_one_thread(rendezvous(n)),
+            ("rendezvous_two_loops", Ok(n)) => on_two_threads(rendezvous(n)),
             _ => format!("error no measure named {name}"),
         },
         _ => "error expected: info | run <measure> <n>".to_string(),

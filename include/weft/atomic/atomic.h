@@ -20,6 +20,11 @@ namespace weft::inline v0::detail {
 template <class T>
 using Atomic = std::atomic<T>;
 
+// Plain memory that a StateMutex guards, or that goes from thread to thread by a post. A model checker
+// watches it for data races.
+template <class T>
+using Guarded = T;
+
 inline constexpr auto relaxed = std::memory_order_relaxed;
 inline constexpr auto acquire = std::memory_order_acquire;
 inline constexpr auto release = std::memory_order_release;

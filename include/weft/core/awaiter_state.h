@@ -165,6 +165,7 @@ class CheckedAwaiter final : public CheckedTraits<CancelsAtOnce<Inner>>, private
     waiter_.enter();
   }
   [[nodiscard]] Strand* waiting() const noexcept override { return waiter_.strand(); }
+  [[nodiscard]] Strand* needing() const noexcept override { return waiter_.needing(); }
   bool cancel_with(const CancelReason& reason) noexcept override {
     return waiter_.cancel_with(reason);
   }

@@ -32,6 +32,8 @@ class BranchOwner {
   virtual void over(BranchBase& branch) noexcept = 0;
   // The strand that awaits the whole.
   [[nodiscard]] virtual Strand* waiting() const noexcept = 0;
+  // The same, if it needs each of the branches that run: Waker::needing().
+  [[nodiscard]] virtual Strand* needing() const noexcept { return nullptr; }
 
  protected:
   ~BranchOwner() = default;
@@ -76,6 +78,7 @@ class BranchBase : protected Waker {
   void wake() noexcept final;
   bool cancel_with(const CancelReason& reason) noexcept final;
   [[nodiscard]] Strand* waiting() const noexcept final { return owner_->waiting(); }
+  [[nodiscard]] Strand* needing() const noexcept final { return owner_->needing(); }
   void settle() noexcept;
 
   BranchOwner* owner_ = nullptr;

@@ -22,7 +22,7 @@ namespace detail {
 // Whoever waits for a strand to end. `done` runs on the waiter's home loop.
 struct JoinWaiter : Runnable {
   explicit JoinWaiter(void (*on_done)(Runnable&) noexcept) noexcept : Runnable(on_done) {}
-  HomeIndex home = 0;
+  HomeIndex home = 0;         // 0: none of its own, it is told where the strand ends
   bool takes_strand = false;  // the strand's own reference passes to the waiter
   bool is_awaiter = false;    // a JoinAwaiterBase
   // The strand's parent lives where the waiter does. If the strand ends elsewhere, only the waiter
@@ -74,8 +74,11 @@ struct CancellationRuntime {
   // Turns a fresh task's frame into a strand of this loop. Its first entry comes from the ready
   // ring.
   static detail::Strand& start_here(detail::Frame& first, Scope* parent, const Start& how);
-  // The same with a handle, on the caller's stack up to the first suspension (the stated exception
-  // to L2).
+  // The same for a strand that tasks of many loops wait for: none of them is its parent, so it is a
+  // guest even at home. Requires: the waiter has no home.
+  static detail::Strand& start_guest(detail::Frame& first, detail::JoinWaiter& waiter) noexcept;
+  // As start_here() with a handle, on the caller's stack up to the first suspension (the stated
+  // exception to L2).
   static detail::Strand& start_now(detail::Frame& first, Scope& parent);
   // A child for a scope held by a lease, from any thread: consumes the lease's count.
   static detail::Strand& start_leased(detail::Frame& first, Scope& parent, bool with_handle);
@@ -160,6 +163,11 @@ struct CancellationRuntime {
   static const detail::Topology& topology(const Scope& scope) noexcept { return scope.topology_; }
   // The strand whose co_await opened the nursery, if it is one's own.
   static detail::Strand* waiter_of_nursery(const Scope& nursery) noexcept;
+  // For detail::needing(). Any thread that drives the home of one of its children.
+  static bool is_nursery(const Scope& scope) noexcept { return scope.flags_ & Scope::kIsNursery; }
+  static detail::Strand* needing_nursery(const Scope& nursery) noexcept;
+  // Its strand waits for its children, on this loop.
+  static bool joins(const detail::Frame& frame) noexcept;
 
   static void mark_nursery(Scope& scope) noexcept;
   // Makes a child of one nursery a child of another of the same loop.

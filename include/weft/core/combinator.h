@@ -50,6 +50,9 @@ class Combinator : private BranchOwner {
 
  private:
   [[nodiscard]] Strand* waiting() const noexcept final { return waiter_.strand(); }
+  [[nodiscard]] Strand* needing() const noexcept final {
+    return kind_ == Kind::all || kind_ == Kind::most ? waiter_.needing() : nullptr;
+  }
   void over(BranchBase& branch) noexcept final;
   void branch_over(std::size_t index) noexcept;
   void cancel_rest() noexcept;

@@ -32,6 +32,9 @@ class Waker {
   virtual bool cancel_with(const CancelReason& reason) noexcept = 0;
   // The strand whose wait this is a part of; null if there is none.
   [[nodiscard]] virtual Strand* waiting() const noexcept = 0;
+  // That strand, if it cannot go on before this was woken; null if something else may do, or nobody
+  // knows. Any thread, while the wait cannot end: what it reads stands since the wait began.
+  [[nodiscard]] virtual Strand* needing() const noexcept { return nullptr; }
 
  protected:
   ~Waker() = default;
@@ -62,6 +65,8 @@ class Continuation {
   // The strand that waits, for a branch the one that awaits the whole; null if it is a foreign
   // coroutine.
   [[nodiscard]] Strand* strand() const noexcept;
+  // The same, but null where a cancel apart it can go on without this wake-up: Waker::needing().
+  [[nodiscard]] Strand* needing() const noexcept;
 
  private:
   static constexpr std::uintptr_t kWaker = 1;

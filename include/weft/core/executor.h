@@ -22,6 +22,7 @@
 #include <memory>
 #include <utility>
 
+#include "weft/core/held_lock.h"
 #include "weft/core/inbox.h"
 #include "weft/core/loop_port.h"
 #include "weft/core/strand.h"
@@ -110,6 +111,12 @@ class Executor {
     if (turn_ns_ == kNotAsked) turn_ns_ = now_ns();
     return turn_ns_;
   }
+  // The same clock, some milliseconds late, where that is cheaper: to say how long something takes.
+  [[nodiscard]] virtual std::int64_t coarse_ns() const { return now_ns(); }
+  [[nodiscard]] std::int64_t coarse_turn_ns() {
+    if (coarse_turn_ns_ == kNotAsked) coarse_turn_ns_ = coarse_ns();
+    return coarse_turn_ns_;
+  }
   // Requires: `timer` is not armed. The default refuses: this loop has no timers.
   virtual void arm_timer(detail::TimerNode& timer, std::int64_t deadline_ns);
   virtual void disarm_timer(detail::TimerNode& timer) noexcept;
@@ -122,6 +129,10 @@ class Executor {
   [[nodiscard]] bool has_no_strands() const noexcept {
     return strands_ == 0 && port_->arrivals.none();
   }
+
+#ifdef WEFT_AWAITABLE_STATE_DEBUG
+  [[nodiscard]] detail::HeldLocks& held_locks() noexcept { return held_locks_; }
+#endif
 
   // Ready entries run since the loop was made.
   [[nodiscard]] std::uint64_t entries_run() const noexcept { return entries_run_; }
@@ -196,6 +207,7 @@ class Executor {
   std::uint64_t entries_run_ = 0;
   static constexpr std::int64_t kNotAsked = INT64_MIN;
   std::int64_t turn_ns_ = kNotAsked;
+  std::int64_t coarse_turn_ns_ = kNotAsked;
   std::uint64_t shuffle_ = 0;
   bool interleave_ = true;
   Capturing* capturing_ = nullptr;
@@ -204,6 +216,9 @@ class Executor {
   std::unique_ptr<detail::ErrorBook> errors_;  // of scopes of this loop whose children failed
   std::unique_ptr<detail::GuestBook> guests_;
   LoopServices services_;
+#ifdef WEFT_AWAITABLE_STATE_DEBUG
+  detail::HeldLocks held_locks_;
+#endif
   const bool takes_posts_;
 };
 

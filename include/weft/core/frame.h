@@ -57,6 +57,12 @@ class Frame : public Scope {
   void attach_first(LocalValue* locals) noexcept {
     slot_ = reinterpret_cast<std::uintptr_t>(locals) | kFirst;
   }
+  // Out of every strand, as before it began: a generator at its co_yield. Requires: not first.
+  void detach() noexcept { slot_ = 0; }
+  // Nothing ties the frame to the strand that it is in: no child, node or lease, no ignore guard.
+  [[nodiscard]] bool is_untied() const noexcept {
+    return topology_.empty() && leases_.settled() && ignore_depth_ == 0;
+  }
   // The strand's task-local bindings, innermost first. They lie in the first frame, which needs no
   // pointer to its strand. Requires: is_first().
   [[nodiscard]] LocalValue* locals() const noexcept {

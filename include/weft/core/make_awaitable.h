@@ -23,7 +23,7 @@ class AwaiterDescription {
                       std::move(args_));
   }
 
- private:
+ protected:
   std::tuple<Args...> args_;
 };
 

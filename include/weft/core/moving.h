@@ -27,7 +27,8 @@
 // Errors         both: LoopStopped, if the loop takes no more tasks; UsageError, if one of the two
 //                loops cannot be sent anything by others (core/event_loop.h: it needs post).
 //                resume_on(): UsageError, while a frame that would move has children or leases,
-//                because they belong to this loop.
+//                because they belong to this loop; with WEFT_AWAITABLE_STATE_DEBUG also while one
+//                has the guard of a Mutex. (Without, that guard's unlock() ends the process.)
 // Allocation     on(loop, task): none. on(loop, anything else): one frame for it. resume_on(): none
 //                but where children have failed, whose errors travel in one block; and a loop's
 //                table of guests grows by doubling.
@@ -117,10 +118,10 @@ class OnAwaiter final : public JoinAwaiterBase {
   void await_suspend(Continuation waiter) {
     takes_strand = true;
     home = Executor::current("on()").home();
-    Strand& there = CancellationRuntime::start_there(
-        *frame_, *loop_, nullptr, {.waiter = this, .cancelled = reason_}, "on()");
+    waiter_ = waiter;  // first: from there it may be asked who waits (detail::needing())
+    strand_ = &CancellationRuntime::start_there(*frame_, *loop_, nullptr,
+                                                {.waiter = this, .cancelled = reason_}, "on()");
     frame_ = nullptr;
-    wait_for(there, waiter);
   }
   bool await_cancel(Continuation) noexcept { return cancel_awaited(); }
   T await_resume() { return take_value<T>(*strand_); }

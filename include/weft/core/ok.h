@@ -86,6 +86,7 @@ class OkAwaiter final : private BranchOwner {
     return waiter_.cancel_with(*branch_.unasked());
   }
   [[nodiscard]] Strand* waiting() const noexcept override { return waiter_.strand(); }
+  [[nodiscard]] Strand* needing() const noexcept override { return waiter_.needing(); }
   void over(BranchBase&) noexcept override {
     if (!branch_.has_result()) {
       if (!gives_up()) waiter_.wake();

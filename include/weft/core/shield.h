@@ -45,6 +45,7 @@ class NoncancellableAwaiter final : private BranchOwner {
 
  private:
   [[nodiscard]] Strand* waiting() const noexcept override { return waiter_.strand(); }
+  [[nodiscard]] Strand* needing() const noexcept override { return waiter_.needing(); }
   void over(BranchBase&) noexcept override { waiter_.wake(); }
 
   Branch<A> branch_;
@@ -104,6 +105,7 @@ class UntilCancelledAndAwaiter final : private BranchOwner {
     return true;
   }
   [[nodiscard]] Strand* waiting() const noexcept override { return waiter_.strand(); }
+  [[nodiscard]] Strand* needing() const noexcept override { return waiter_.needing(); }
   void over(BranchBase&) noexcept override {
     collect();
     waiter_.wake();

@@ -119,6 +119,10 @@ class JoinAwaiterBase : protected JoinWaiter {
   [[nodiscard]] static Strand* waiting_by(JoinWaiter& waiter) noexcept {
     return waiter.is_awaiter ? static_cast<JoinAwaiterBase&>(waiter).waiter_.strand() : nullptr;
   }
+  // The same, if it cannot go on before that: Waker::needing().
+  [[nodiscard]] static Strand* needing_by(JoinWaiter& waiter) noexcept {
+    return waiter.is_awaiter ? static_cast<JoinAwaiterBase&>(waiter).waiter_.needing() : nullptr;
+  }
   void await_introspect(auto& tree) noexcept {
     tree.node("task");
     if (strand_ && !done_) tree.task(*strand_);

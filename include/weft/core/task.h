@@ -276,6 +276,47 @@ consteval void check_awaited() {
   if constexpr (!Awaitable<A> && std::invocable<A>) check_callable<A>();
 }
 
+// What `co_await x` becomes in a coroutine of weft's own, whose promise is a Frame.
+template <class Promise, class U>
+InlineAwaiter<U> await_in(Promise&, Task<U>&& task, std::source_location at) {
+  return InlineAwaiter<U>(task.release_for_await(), at);
+}
+template <class Promise, class A>
+decltype(auto) await_in(Promise& promise, A&& awaitable, std::source_location at) {
+  check_awaited<A>();
+  Frame& frame = promise;
+  if constexpr (requires { std::forward<A>(awaitable).bind(promise); }) {  // ok()
+    return await_in(promise, std::forward<A>(awaitable).bind(promise), at);
+  } else if constexpr (requires { std::forward<A>(awaitable).await_in_frame(frame, at); }) {
+    return std::forward<A>(awaitable).await_in_frame(frame, at);
+  } else if constexpr (requires { std::forward<A>(awaitable).await_in_frame(frame); }) {
+    return std::forward<A>(awaitable).await_in_frame(frame);
+  } else if constexpr (Awaitable<A>) {
+    frame.strand().where = at;
+    return AwaitAdapter<A>(std::forward<A>(awaitable));
+  } else {
+    static_assert(std::invocable<A>,
+                  "weft: this is neither awaitable nor a function that returns an awaitable");
+    using Made = std::invoke_result_t<A>;
+    if constexpr (kIsTask<Made>) {
+      // In line. The callable outlives it: it is named, or a temporary of this very expression.
+      return await_in(promise, std::invoke(std::forward<A>(awaitable)), at);
+    } else {
+      return await_in(promise, as_awaitable(std::forward<A>(awaitable)), at);
+    }
+  }
+}
+
+// Hides a frame from clang's heap elision by analysis, which would also elide frames that become
+// strands, or that a loop destroys. The attribute on Task elides those that are awaited where they
+// are called, and only those.
+inline Frame* hidden_from_elision(Frame* frame) noexcept {
+#ifdef __clang__
+  asm volatile("" : "+r"(frame));
+#endif
+  return frame;
+}
+
 template <class T>
 class TaskPromise final : public TaskResult<T> {
  public:
@@ -294,7 +335,7 @@ class TaskPromise final : public TaskResult<T> {
   }
 #endif
 
-  Task<T> get_return_object() noexcept { return Task<T>(escape(this)); }
+  Task<T> get_return_object() noexcept { return Task<T>(hidden_from_elision(this)); }
   static constexpr std::suspend_always initial_suspend() noexcept { return {}; }
   static constexpr FinalAwaiter final_suspend() noexcept { return {}; }
   void unhandled_exception() noexcept { this->fail_with_current_exception(); }
@@ -302,49 +343,13 @@ class TaskPromise final : public TaskResult<T> {
   template <class U>
   InlineAwaiter<U> await_transform(Task<U>&& task,
                                    std::source_location at = std::source_location::current()) {
-    return InlineAwaiter<U>(task.release_for_await(), at);
+    return await_in(*this, std::move(task), at);
   }
 
   template <class A>
   decltype(auto) await_transform(A&& awaitable,
                                  std::source_location at = std::source_location::current()) {
-    check_awaited<A>();
-    if constexpr (requires { std::forward<A>(awaitable).bind(*this); }) {  // ok()
-      return await_transform(std::forward<A>(awaitable).bind(*this), at);
-    } else if constexpr (requires {
-                           std::forward<A>(awaitable).await_in_frame(static_cast<Frame&>(*this),
-                                                                     at);
-                         }) {
-      return std::forward<A>(awaitable).await_in_frame(static_cast<Frame&>(*this), at);
-    } else if constexpr (requires {
-                           std::forward<A>(awaitable).await_in_frame(static_cast<Frame&>(*this));
-                         }) {
-      return std::forward<A>(awaitable).await_in_frame(static_cast<Frame&>(*this));
-    } else if constexpr (Awaitable<A>) {
-      this->strand().where = at;
-      return AwaitAdapter<A>(std::forward<A>(awaitable));
-    } else {
-      static_assert(std::invocable<A>,
-                    "weft: this is neither awaitable nor a function that returns an awaitable");
-      using Made = std::invoke_result_t<A>;
-      if constexpr (kIsTask<Made>) {
-        // In line. The callable outlives it: it is named, or a temporary of this very expression.
-        return await_transform(std::invoke(std::forward<A>(awaitable)), at);
-      } else {
-        return await_transform(as_awaitable(std::forward<A>(awaitable)), at);
-      }
-    }
-  }
-
- private:
-  // Hides the frame from clang's heap elision by analysis, which would also elide frames that
-  // become strands. The attribute on Task elides those that are awaited where they are called, and
-  // only those.
-  static Frame* escape(Frame* frame) noexcept {
-#ifdef __clang__
-    asm volatile("" : "+r"(frame));
-#endif
-    return frame;
+    return await_in(*this, std::forward<A>(awaitable), at);
   }
 };
 

@@ -96,6 +96,7 @@ class ThenAwaiter final : private BranchOwner {
     return second_->start(*this, cancelled_);
   }
   [[nodiscard]] Strand* waiting() const noexcept override { return waiter_.strand(); }
+  [[nodiscard]] Strand* needing() const noexcept override { return waiter_.needing(); }
   void over(BranchBase& branch) noexcept override {
     if (&branch == &first_ && !advance()) return;
     if (!gives_up()) waiter_.wake();

@@ -63,7 +63,16 @@ class TaskTreeCollector {
 
 namespace detail {
 [[nodiscard]] std::string type_name(const std::type_info& info);
-}
+// "transfer(Account&) at bank.cc:42", as the tree names places.
+[[nodiscard]] std::string place_name(const std::source_location& where);
+// "Mutex 'accounts'", or "a Mutex".
+[[nodiscard]] std::string thing_name(const char* kind, const char* name);
+// A task of this loop that waits: as in the tree, and then who awaits it, outwards.
+[[nodiscard]] std::string task_stack(Strand& strand);
+// Returns: the strand that a cancel apart cannot go on before this one, of this loop, has ended; null
+// if there is none, or it is not known. It may be another loop's, and is then named, not entered.
+[[nodiscard]] Strand* needing(const Strand& strand) noexcept;
+}  // namespace detail
 
 // The tree below a scope. Home loop only.
 [[nodiscard]] std::string task_tree(const Scope& scope);

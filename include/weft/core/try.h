@@ -246,6 +246,7 @@ class TryAwaiter final : private BranchOwner {
   }
 
   [[nodiscard]] Strand* waiting() const noexcept override { return waiter_.strand(); }
+  [[nodiscard]] Strand* needing() const noexcept override { return waiter_.needing(); }
   void over(BranchBase&) noexcept override {
     if (next() && !gives_up()) waiter_.wake();
   }

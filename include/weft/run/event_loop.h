@@ -83,6 +83,7 @@ class EventLoop : public Loop {
   void wake() const noexcept;
 
   [[nodiscard]] std::int64_t now_ns() const override;
+  [[nodiscard]] std::int64_t coarse_ns() const override;
   void arm_timer(detail::TimerNode& timer, std::int64_t deadline_ns) override;
   void disarm_timer(detail::TimerNode& timer) noexcept override;
   void drive(detail::RootWaiter& root) override;

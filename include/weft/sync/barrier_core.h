@@ -2,6 +2,7 @@
 #pragma once
 // weft::detail::BarrierCore: who is missing in the phase of a Barrier, and who waits for them; no
 // loops, no tasks. Who is to be notified is returned in a list.
+// tests/model/barrier_test.cc checks this header.
 //
 // Invariants
 //   R1  waiters_ are those who have arrived in this phase; they and missing_ make up parties_.

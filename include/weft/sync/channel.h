@@ -29,7 +29,9 @@
 //                unbounded() needs memory.
 // Allocation     the ring, when it is made; unbounded(): chunks; receive_up_to(): its vector. No wait
 //                allocates.
-// Cost           one short lock each, and a wake-up only if someone waits.
+// Cost           one short lock each, of the end that it uses, and a wake-up only if someone waits.
+//                Between loops that send and receive side by side an end that finds little pauses for
+//                up to a microsecond, so that both go on by many items at a time.
 //
 // T moves without throwing. Its moves run inside of the channel's lock and must not use the channel.
 // A result that nobody takes, because another branch of a combinator threw, dies with that branch.
@@ -47,6 +49,8 @@
 #include "weft/core/make_awaitable.h"
 #include "weft/core/tree.h"
 #include "weft/sync/channel_core.h"
+#include "weft/sync/sharing.h"
+#include "weft/sync/sync_awaitable.h"
 #include "weft/sync/wait_report.h"
 #include "weft/sync/waiter.h"
 
@@ -59,16 +63,17 @@ enum class ChannelError : std::uint8_t {
   empty,
 };
 
-template <class T>
+// Sharing says whether it is for many loops or, as LocalChannel<T>, for one.
+template <class T, class Sharing = detail::BetweenLoops>
 class Channel {
-  using Core = detail::ChannelCore<T, detail::Waiter>;
+  using Core = detail::ChannelCore<T, Sharing, detail::Waiter>;
   class Send;
   class SendOne;
   class ReceiveWait;
   class Receive;
   class ReceiveUpTo;
   template <class Wait, class... Args>
-  using Awaitable = AwaiterDescription<detail::SyncAwaiter<Wait>, Channel&, Args...>;
+  using Awaitable = detail::SyncAwaitable<Wait, Channel&, Args...>;
 
  public:
   // How much an unbounded() channel holds, unless it is told otherwise: then senders wait.
@@ -80,14 +85,14 @@ class Channel {
   // Takes memory as it fills, and gives it back.
   [[nodiscard]] static Channel unbounded(const char* name = nullptr,
                                          std::size_t items_max = kUnboundedMax) {
-    return Channel(typename detail::ItemQueue<T>::Growing{items_max, kChunkItems}, name);
+    return Channel(typename detail::ItemQueue<T, Sharing>::Growing{items_max, kChunkItems}, name);
   }
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
   // Requires: nobody waits for it. Ends the process if somebody does.
   ~Channel() {
     if (core_.is_awaited()) [[unlikely]]
-      detail::abort_destroyed_while_awaited({"Channel", name_});
+      detail::abort_destroyed_while_awaited({kKind, name_});
   }
 
   // Requires: `value` lives until the wait has ended; a temporary in the co_await expression does.
@@ -105,6 +110,7 @@ class Channel {
   }
   // Returns: nothing, or full or closed: then the value was not moved from. Throws: std::bad_alloc, as well.
   Result<void, ChannelError> try_send(T&& value) {
+    if (core_.try_push(std::move(value), here("LocalChannel::try_send()"))) return {};
     std::span<T> values(&value, 1);
     detail::WaitList woken;
     const typename Core::Sent how = core_.send(values, woken);
@@ -124,6 +130,7 @@ class Channel {
   // Returns: a value, or empty or closed.
   [[nodiscard]] Result<T, ChannelError> try_receive() noexcept {
     std::optional<T> item;
+    if (core_.try_pop(item, here("LocalChannel::try_receive()"))) return std::move(*item);
     detail::WaitList woken;
     const typename Core::Received how = core_.receive(item, woken);
     detail::Waiter::notify_all(woken);
@@ -134,6 +141,7 @@ class Channel {
 
   // Without effect if it is closed.
   void close() noexcept {
+    if constexpr (Sharing::kIsLocal) here("LocalChannel::close()");
     detail::WaitList woken;
     core_.close(woken);
     detail::Waiter::notify_all(woken);
@@ -146,32 +154,44 @@ class Channel {
   [[nodiscard]] const char* name() const noexcept { return name_; }
 
  private:
+  static constexpr const char* kKind = Sharing::kIsLocal ? "LocalChannel" : "Channel";
   static constexpr std::size_t kChunkBytes = 4096;
   static constexpr std::size_t kChunkItems = std::max<std::size_t>(16, kChunkBytes / sizeof(T));
 
-  Channel(typename detail::ItemQueue<T>::Growing how, const char* name) : core_(how), name_(name) {}
+  Channel(typename detail::ItemQueue<T, Sharing>::Growing how, const char* name)
+      : core_(how), name_(name) {}
 
+  // Returns: the loop that calls, or 0. Only a LocalChannel can complain of it.
+  detail::HomeIndex here(const char* what) noexcept {
+    const Executor* loop = detail::thread_state().executor;
+    const detail::HomeIndex home = loop ? loop->home() : 0;
+    bond_.require(home, what);
+    return home;
+  }
   static bool was_sent(typename Core::Sent how) {
     if (how == Core::Sent::no_memory) throw std::bad_alloc();
     return how == Core::Sent::all;
   }
   void describe(TaskTreeCollector& tree, const char* what, const auto& node) {
-    detail::describe_wait(tree, {"Channel", name_}, what, core_.place_of(node));
+    detail::describe_wait(tree, {kKind, name_}, what, core_.place_of(node));
   }
 
   Core core_;
   const char* name_;
+  [[no_unique_address]] typename Sharing::LoopBond bond_;
 };
 
-template <class T>
-class Channel<T>::Send : public Core::SendNode {
+template <class T, class Sharing>
+class Channel<T, Sharing>::Send : public Core::SendNode {
  public:
-  static constexpr const char* kWhat = "Channel::send()";
+  static constexpr const char* kWhat =
+      Sharing::kIsLocal ? "LocalChannel::send()" : "Channel::send()";
 
  protected:
   Send(Channel& channel, std::span<T>& rest) noexcept : channel_(channel) { this->values = &rest; }
 
   bool take() noexcept {
+    channel_.bond_.require(this->home, kWhat);
     detail::WaitList woken;
     how_ = channel_.core_.send(*this->values, woken);
     detail::Waiter::notify_all(woken);
@@ -193,8 +213,16 @@ class Channel<T>::Send : public Core::SendNode {
   typename Core::Sent how_ = Core::Sent::full;  // full: it had to wait
 };
 
-template <class T>
-class Channel<T>::SendOne : public Send {
+template <class T, class Sharing>
+class Channel<T, Sharing>::SendOne : public Send {
+ public:
+  using Now = bool;
+  static bool take_now(detail::Strand& task, bool& sent, Channel& channel, T& value) noexcept {
+    const detail::HomeIndex home = task.home.load(detail::relaxed);
+    channel.bond_.require(home, Send::kWhat);
+    return sent = channel.core_.try_push(std::move(value), home);
+  }
+
  protected:
   SendOne(Channel& channel, T&& value) noexcept : Send(channel, value_), value_(&value, 1) {}
 
@@ -202,15 +230,17 @@ class Channel<T>::SendOne : public Send {
   std::span<T> value_;
 };
 
-template <class T>
-class Channel<T>::ReceiveWait : public Core::ReceiveNode {
+template <class T, class Sharing>
+class Channel<T, Sharing>::ReceiveWait : public Core::ReceiveNode {
  public:
-  static constexpr const char* kWhat = "Channel::receive()";
+  static constexpr const char* kWhat =
+      Sharing::kIsLocal ? "LocalChannel::receive()" : "Channel::receive()";
 
  protected:
   explicit ReceiveWait(Channel& channel) noexcept : channel_(channel) {}
 
   bool take() noexcept {
+    channel_.bond_.require(this->home, kWhat);
     detail::WaitList woken;
     const typename Core::Received how = channel_.core_.receive(this->item, woken);
     detail::Waiter::notify_all(woken);
@@ -229,15 +259,23 @@ class Channel<T>::ReceiveWait : public Core::ReceiveNode {
   Channel& channel_;
 };
 
-template <class T>
-class Channel<T>::Receive : public ReceiveWait {
+template <class T, class Sharing>
+class Channel<T, Sharing>::Receive : public ReceiveWait {
+ public:
+  using Now = std::optional<T>;
+  static bool take_now(detail::Strand& task, Now& item, Channel& channel) noexcept {
+    const detail::HomeIndex home = task.home.load(detail::relaxed);
+    channel.bond_.require(home, ReceiveWait::kWhat);
+    return channel.core_.try_pop(item, home);
+  }
+
  protected:
   using ReceiveWait::ReceiveWait;
   std::optional<T> result() noexcept { return std::move(this->item); }
 };
 
-template <class T>
-class Channel<T>::ReceiveUpTo : public ReceiveWait {
+template <class T, class Sharing>
+class Channel<T, Sharing>::ReceiveUpTo : public ReceiveWait {
  protected:
   ReceiveUpTo(Channel& channel, std::size_t count_max) noexcept
       : ReceiveWait(channel), count_max_(count_max) {}

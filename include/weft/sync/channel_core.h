@@ -7,12 +7,17 @@
 // Whoever finds that it can be moved on moves it, also out of the frame of a sender that waits: so a
 // wake-up is never a mere "try again", and nobody who comes later gets in between.
 //
+// While nobody waits, a value goes in under the lock of the queue's tail and out under that of its head.
+// Everything else is done under both; whoever waits bars the way that must not pass it by.
+//
 // Invariants
 //   C1  receivers wait: the queue is empty and no sender waits.
 //   C2  senders wait: the queue is full and no receiver waits. Its next push needs no chunk.
 //   C3  closed: nobody waits, and nothing more is put in.
 //   C4  a value is in one place: the sender's object, the queue, or a receiver's node. Every move is made
-//       under state_mu_, and a node that has what it came for is out of its list in the same section.
+//       under a lock, and a node that has what it came for is out of its list in the same section.
+//   C5  outside of a section, pushes are barred exactly while receivers wait or it is closed, and pops
+//       exactly while senders wait.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -21,19 +26,19 @@
 #include <utility>
 #include <vector>
 
-#include "weft/atomic/atomic.h"
 #include "weft/sync/item_queue.h"
+#include "weft/sync/sharing.h"
 #include "weft/sync/wait_node.h"
 
 namespace weft::inline v0::detail {
 
 // Node is WaitNode, or what is derived from it to be notified.
-template <class T, class Node = WaitNode>
+template <class T, class Sharing = BetweenLoops, class Node = WaitNode>
 class ChannelCore {
-  using Queue = ItemQueue<T>;
+  using Queue = ItemQueue<T, Sharing>;
 
  public:
-  // Values are moved in sections of so many, so that state_mu_ is held for a moment only.
+  // Values are moved in sections of so many, so that locks are held for a moment only.
   static constexpr unsigned kSectionMax = 64;
 
   struct SendNode : Node {
@@ -45,6 +50,17 @@ class ChannelCore {
 
   template <class How>
   explicit ChannelCore(How how) : queue_(how) {}
+
+  using Home = std::uint32_t;
+  // The common case, on the loop `home`: there is room, and nobody waits. Returns: false if nothing was
+  // done; send() then.
+  [[nodiscard]] bool try_push(T&& value, Home home) noexcept {
+    return queue_.try_push(std::move(value), home);
+  }
+  // The same for receive().
+  [[nodiscard]] bool try_pop(std::optional<T>& into, Home home) noexcept {
+    return queue_.try_pop(into, home);
+  }
 
   enum class Sent : std::uint8_t { all, full, closed, no_memory };
   // Takes from the front of `values` what can be taken now.
@@ -63,13 +79,13 @@ class ChannelCore {
   enum class Received : std::uint8_t { item, empty, closed };
   [[nodiscard]] Received receive(std::optional<T>& into, WaitList& woken) noexcept {
     typename Queue::Chunks retired;  // freed after the lock
-    StateLock lock(state_mu_);
+    Section section(*this);
     return take_out(into, woken, retired);
   }
   // Returns: empty if the node waits now.
   [[nodiscard]] Received receive_or_wait(ReceiveNode& node, WaitList& woken) noexcept {
     typename Queue::Chunks retired;
-    StateLock lock(state_mu_);
+    Section section(*this);
     const Received how = take_out(node.item, woken, retired);
     if (how == Received::empty) wait_in(receivers_, node);
     return how;
@@ -79,7 +95,7 @@ class ChannelCore {
     typename Queue::Chunks retired;
     for (Received how = Received::item; how == Received::item && into.size() < size_max;) {
       const std::size_t section_end = std::min(size_max, into.size() + kSectionMax);
-      StateLock lock(state_mu_);
+      Section section(*this);
       for (std::optional<T> item; into.size() < section_end;) {
         how = take_out(item, woken, retired);
         if (how != Received::item) break;
@@ -90,7 +106,7 @@ class ChannelCore {
 
   // Nothing is put in after this. Returns: false if it was closed already.
   bool close(WaitList& woken) noexcept {
-    StateLock lock(state_mu_);
+    Section section(*this);
     if (std::exchange(closed_, true)) return false;
     take_all(senders_, woken);
     take_all(receivers_, woken);
@@ -99,58 +115,68 @@ class ChannelCore {
 
   // The wait of this node is cancelled, on its home loop.
   [[nodiscard]] Withdrawn withdraw(WaitNode& node) noexcept {
-    StateLock lock(state_mu_);
+    Section section(*this);
     if (node.state != WaitState::waiting) return Withdrawn::kept;
     node.unlink();
     return Withdrawn::unlinked;
   }
 
   [[nodiscard]] bool is_closed() const noexcept {
-    StateLock lock(state_mu_);
+    typename Queue::Both both(queue_);
     return closed_;
   }
   [[nodiscard]] std::size_t size() const noexcept {
-    StateLock lock(state_mu_);
+    typename Queue::Both both(queue_);
     return queue_.size();
   }
   [[nodiscard]] std::size_t capacity() const noexcept { return queue_.capacity(); }
   [[nodiscard]] bool is_awaited() noexcept {
-    StateLock lock(state_mu_);
+    Section section(*this);
     return !senders_.empty() || !receivers_.empty();
   }
   [[nodiscard]] WaitPlace place_of(const SendNode& node) noexcept {
-    StateLock lock(state_mu_);
+    Section section(*this);
     return place_in(senders_, node);
   }
   [[nodiscard]] WaitPlace place_of(const ReceiveNode& node) noexcept {
-    StateLock lock(state_mu_);
+    Section section(*this);
     return place_in(receivers_, node);
   }
 
  private:
-  enum class Section : std::uint8_t { all, full, closed, more, must_grow };
+  // Under both locks. Its end upholds C5.
+  class Section {
+   public:
+    explicit Section(ChannelCore& core) noexcept : core_(core), both_(core.queue_) {}
+    ~Section() {
+      core_.queue_.bar(core_.closed_ || !core_.receivers_.empty(), !core_.senders_.empty());
+    }
+    Section(const Section&) = delete;
+    Section& operator=(const Section&) = delete;
+
+   private:
+    ChannelCore& core_;
+    typename Queue::Both both_;
+  };
+
+  enum class Put : std::uint8_t { all, full, closed, more, must_grow };
 
   Sent send(std::span<T>& values, SendNode* node, WaitList& woken) noexcept {
     for (typename Queue::Chunks fresh;;) {  // what is not used is freed after the lock
       {
-        StateLock lock(state_mu_);
-        if (values.size() == 1 && can_push()) [[likely]] {
-          queue_.push(std::move(values.front()));
-          values = {};
-          return Sent::all;
-        }
+        Section section(*this);
         if (fresh && queue_.must_grow()) queue_.grow(std::move(fresh));
         switch (put_in(values, woken)) {
-          case Section::all:
+          case Put::all:
             return Sent::all;
-          case Section::closed:
+          case Put::closed:
             return Sent::closed;
-          case Section::full:
+          case Put::full:
             if (node) wait_in(senders_, *node);
             return Sent::full;
-          case Section::more:
+          case Put::more:
             continue;
-          case Section::must_grow:
+          case Put::must_grow:
             break;
         }
       }
@@ -159,26 +185,23 @@ class ChannelCore {
     }
   }
 
-  // Requires, as all that follows: state_mu_.
-  [[nodiscard]] bool can_push() const noexcept {
-    return !queue_.full() && receivers_.empty() && !closed_ && !queue_.must_grow();
-  }
-  Section put_in(std::span<T>& values, WaitList& woken) noexcept {
-    if (closed_) return Section::closed;  // C3
+  // Requires, as all that follows: a Section.
+  Put put_in(std::span<T>& values, WaitList& woken) noexcept {
+    if (closed_) return Put::closed;  // C3
     for (unsigned left = kSectionMax; !values.empty(); --left) {
-      if (left == 0) return Section::more;
+      if (left == 0) return Put::more;
       if (!receivers_.empty()) {
         auto& receiver = static_cast<ReceiveNode&>(take_first(receivers_));
         receiver.item.emplace(std::move(values.front()));
         woken.push_back(receiver);
       } else {
-        if (queue_.must_grow()) return Section::must_grow;  // before full(): C2
-        if (queue_.full()) return Section::full;
+        if (queue_.must_grow()) return Put::must_grow;  // before full(): C2
+        if (queue_.full()) return Put::full;
         queue_.push(std::move(values.front()));
       }
       values = values.subspan(1);
     }
-    return Section::all;
+    return Put::all;
   }
 
   Received take_out(std::optional<T>& into, WaitList& woken,
@@ -209,9 +232,8 @@ class ChannelCore {
     waiters.push_back(node);
   }
 
-  mutable StateMutex state_mu_;  // guards all that follows, and the steps of N1
-  bool closed_ = false;
   Queue queue_;
+  bool closed_ = false;
   WaitList senders_;
   WaitList receivers_;
 };

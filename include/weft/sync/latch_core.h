@@ -2,6 +2,7 @@
 #pragma once
 // weft::detail::LatchCore: how much is left to count down, and who waits for the end of it; no
 // loops, no tasks. Who is to be notified is returned in a list.
+// tests/model/latch_test.cc checks this header.
 //
 // Invariants
 //   A1  nobody waits once the count is 0, and it stays 0.

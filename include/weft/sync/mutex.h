@@ -25,15 +25,23 @@
 // Errors         UsageError off any loop.
 // Allocation     none.
 // Cost           uncontended: one compare-exchange to lock, one to unlock.
+// Inspection     the task tree says of a waiter who holds the lock, for how long, and how many stand
+//                before it; inspect::find_deadlocks() finds cycles. The holder is the task that
+//                locked it, until its guard is moved or released: then nobody knows. How long is
+//                counted from the first that waited ("at least"), so that no clock is read to lock
+//                what is free.
 #include <optional>
 #include <source_location>
 #include <utility>
+#include <vector>
 
+#include "weft/core/held_lock.h"
 #include "weft/core/make_awaitable.h"
 #include "weft/core/thread_state.h"
 #include "weft/core/tree.h"
+#include "weft/sync/lock_waiter.h"
 #include "weft/sync/mutex_core.h"
-#include "weft/sync/waiter.h"
+#include "weft/sync/sync_awaitable.h"
 
 namespace weft::inline v0 {
 
@@ -43,11 +51,11 @@ class Mutex;
 class [[nodiscard]] MutexGuard {
  public:
   MutexGuard() = default;
-  MutexGuard(MutexGuard&& other) noexcept : mutex_(std::exchange(other.mutex_, nullptr)) {}
+  MutexGuard(MutexGuard&& other) noexcept : mutex_(other.release()) {}
   MutexGuard& operator=(MutexGuard&& other) noexcept {
     if (this != &other) {
       unlock();
-      mutex_ = std::exchange(other.mutex_, nullptr);
+      mutex_ = other.release();
     }
     return *this;
   }
@@ -56,11 +64,12 @@ class [[nodiscard]] MutexGuard {
   // Before the end of the block. Without effect if it is empty.
   inline void unlock() noexcept;
   // Gives the duty to the caller, who calls Mutex::unlock(). Returns: the mutex, or null.
-  [[nodiscard]] Mutex* release() noexcept { return std::exchange(mutex_, nullptr); }
+  [[nodiscard]] inline Mutex* release() noexcept;
   explicit operator bool() const noexcept { return mutex_ != nullptr; }
 
  private:
   friend class Mutex;
+  friend class Condition;
   explicit MutexGuard(Mutex& mutex) noexcept : mutex_(&mutex) {}
 
   Mutex* mutex_ = nullptr;
@@ -74,9 +83,9 @@ class Mutex {
  public:
   using Guard = MutexGuard;
 
-  Mutex() = default;
+  Mutex() noexcept : Mutex(nullptr) {}
   // The name is shown in the task tree and in messages. Requires: it outlives the Mutex.
-  explicit Mutex(const char* name) noexcept : name_(name) {}
+  explicit Mutex(const char* name) noexcept : name_(name), entry_(*this) {}
   Mutex(const Mutex&) = delete;
   Mutex& operator=(const Mutex&) = delete;
   // Requires: nobody holds it, nobody waits for it. Ends the process if somebody does.
@@ -84,8 +93,7 @@ class Mutex {
 
   // Returns: an awaitable of a Guard.
   [[nodiscard]] auto lock(std::source_location at = std::source_location::current()) noexcept {
-    return AwaiterDescription<detail::SyncAwaiter<Lock>, Mutex&, std::source_location>(
-        *this, std::move(at));
+    return detail::SyncAwaitable<Lock, Mutex&, std::source_location>(*this, std::move(at));
   }
   // The same without a guard: the caller calls unlock(), on every way out.
   [[nodiscard]] auto lock_raw(std::source_location at = std::source_location::current()) noexcept {
@@ -96,13 +104,12 @@ class Mutex {
   [[nodiscard]] std::optional<Guard> try_lock(
       std::source_location at = std::source_location::current()) {
     const detail::HomeIndex home = Executor::current("Mutex::try_lock()").home();
-    if (!core_.try_lock(home)) return std::nullopt;
-    owned_at(at);
-    return Guard(*this);
+    return core_.try_lock(home) ? guarded(at) : std::nullopt;
   }
 
   // Requires: this loop locked it. Ends the process if not.
   void unlock() noexcept {
+    held_.unlocked();
     const Executor* here = detail::thread_state().executor;
     if (!here || !core_.try_unlock(here->home())) [[unlikely]]
       unlock_contended();
@@ -112,39 +119,80 @@ class Mutex {
   [[nodiscard]] const char* name() const noexcept { return name_; }
 
  private:
-  void owned_at(std::source_location at) noexcept { held_at_.store(at, detail::relaxed); }
+  friend class MutexGuard;
+  friend class Condition;
+
+  std::optional<Guard> guarded(std::source_location at) noexcept;
+  void guard_moved() noexcept {
+    core_.holder().guard_moved();
+    held_.unlocked();
+  }
+  // For Condition: locks it for who has waited there, on any thread. Returns: false if that waits.
+  bool relock(detail::LockWaiter& waiter) noexcept;
+  // It has gone on with the lock, on its loop; its task goes on.
+  void relocked(const detail::LockWaiter& waiter) noexcept { core_.holder().set(waiter.who()); }
+  void resumed(const detail::LockWaiter& waiter) noexcept {
+    held_.locked("Mutex", name_, waiter.at());
+  }
   void unlock_contended() noexcept;
   [[noreturn]] void abort_not_owner() const noexcept;
   void describe_wait(TaskTreeCollector& tree, const detail::WaitNode& waiter);
 
   detail::MutexCore core_;
-  const char* name_ = nullptr;
-  // Which lock() the owner is behind: for those who wait and wonder.
-  detail::Atomic<std::source_location> held_at_{std::source_location()};
+  const char* name_;
+  struct Entry : detail::LockEntry {
+    explicit Entry(Mutex& of) noexcept : LockEntry(&collect), mutex(of) {}
+    static void collect(LockEntry& entry, detail::HomeIndex home,
+                        std::vector<detail::LockReport>& waits);
+    Mutex& mutex;
+  };
+  Entry entry_;
+  [[no_unique_address]] detail::HeldLock held_;
 };
 
-class Mutex::Wait : public detail::Waiter {
+class Mutex::Wait : public detail::LockWaiter {
  public:
   static constexpr const char* kWhat = "Mutex::lock()";
 
  protected:
-  Wait(Mutex& mutex, std::source_location at) noexcept : mutex_(mutex), at_(at) {}
+  Wait(Mutex& mutex, std::source_location at) noexcept : LockWaiter(&went_on, at), mutex_(mutex) {}
 
-  bool take() noexcept { return mutex_.core_.try_lock(home); }
+  bool take() {
+    const detail::ThreadState& thread = look_around(kWhat);
+    if (!mutex_.core_.try_lock(home)) return false;
+    mutex_.core_.holder().set({thread.running, at()});
+    return true;
+  }
   bool take_or_wait() noexcept;
   detail::Withdrawn withdraw() noexcept;
   void give_back() noexcept { mutex_.unlock(); }
   void introspect(TaskTreeCollector& tree) { mutex_.describe_wait(tree, *this); }
 
   Mutex& mutex_;
-  const std::source_location at_;
+
+ private:
+  friend struct Entry;
+  static void went_on(Posted& work) noexcept;
 };
 
 class Mutex::Lock : public Wait {
+ public:
+  using Now = Mutex*;
+  static bool take_now(detail::Strand& task, Mutex*& taken, Mutex& mutex,
+                       std::source_location at) noexcept {
+    if (!mutex.core_.try_lock(task.home.load(detail::relaxed))) return false;
+    mutex.core_.holder().set({&task, at});
+    mutex.held_.locked("Mutex", mutex.name_, at);
+    taken = &mutex;
+    return true;
+  }
+  // A guard that was made before and moved here would have lost its holder.
+  static Guard made_of(Mutex* taken) noexcept { return Guard(*taken); }
+
  protected:
   using Wait::Wait;
   Guard result() noexcept {
-    mutex_.owned_at(at_);
+    mutex_.held_.locked("Mutex", mutex_.name_, at());
     return Guard(mutex_);
   }
 };
@@ -152,11 +200,16 @@ class Mutex::Lock : public Wait {
 class Mutex::LockRaw : public Wait {
  protected:
   using Wait::Wait;
-  void result() noexcept { mutex_.owned_at(at_); }
+  // Nobody knows who will unlock it.
+  void result() noexcept { mutex_.core_.holder().guard_moved(); }
 };
 
+inline Mutex* MutexGuard::release() noexcept {
+  if (mutex_) mutex_->guard_moved();
+  return std::exchange(mutex_, nullptr);
+}
 inline void MutexGuard::unlock() noexcept {
-  if (Mutex* mutex = release()) mutex->unlock();
+  if (Mutex* mutex = std::exchange(mutex_, nullptr)) mutex->unlock();
 }
 
 }  // namespace weft::inline v0

@@ -12,9 +12,15 @@
 //       expects 0, unlock() expects the owner without kWaiters, and the rest needs state_mu_.
 //   M3  the word is not 0 while there are waiters: ownership goes from one to the next, and nobody
 //       gets in between (first come, first served).
+//   M4  holder_ is written by the owner, in the same step of its loop in which it becomes that or goes
+//       on as that; and by who makes somebody the owner, under state_mu_, to "not known yet". So
+//       whoever waits, and looks once before and once after the owner's loop has done something
+//       else, has seen the owner.
+#include <cstddef>
 #include <cstdint>
 
 #include "weft/atomic/atomic.h"
+#include "weft/sync/lock_holder.h"
 #include "weft/sync/wait_node.h"
 
 namespace weft::inline v0::detail {
@@ -31,8 +37,9 @@ class MutexCore {
            word_.compare_exchange_strong(expected, owned_by(home), acquire, relaxed);
   }
 
-  // Returns: true if it is locked for node.home now; false if the node waits.
-  [[nodiscard]] bool lock_or_wait(WaitNode& node) noexcept {
+  // Returns: true if it is locked for node.home now; false if the node waits, and it does so from
+  // now_ns on.
+  [[nodiscard]] bool lock_or_wait(WaitNode& node, std::int64_t now_ns) noexcept {
     StateLock lock(state_mu_);
     Word word = word_.load(relaxed);
     while (!(word & kWaiters)) {
@@ -41,9 +48,11 @@ class MutexCore {
       if (word_.compare_exchange_weak(word, free ? owned_by(node.home) : word | kWaiters, acquire,
                                       relaxed)) {
         if (free) return true;
+        stamp({now_ns, false});
         break;
       }
     }
+    node.amount = ++tickets_;
     node.state = WaitState::waiting;
     waiters_.push_back(node);
     return false;
@@ -62,9 +71,9 @@ class MutexCore {
     WaitNode* next;  // owns it now, and is to be notified; or null
   };
   // What try_unlock() did not do.
-  [[nodiscard]] Unlocked unlock(Home home) noexcept {
+  [[nodiscard]] Unlocked unlock(Home home, std::int64_t now_ns) noexcept {
     if ((word_.load(relaxed) & ~kWaiters) != owned_by(home)) return {false, nullptr};
-    return {true, pass_on(home)};
+    return {true, pass_on(home, now_ns)};
   }
 
   struct Withdrawal {
@@ -72,9 +81,9 @@ class MutexCore {
     WaitNode* next;  // as in Unlocked
   };
   // The wait of this node is cancelled, on its home loop.
-  [[nodiscard]] Withdrawal withdraw(WaitNode& node) noexcept {
+  [[nodiscard]] Withdrawal withdraw(WaitNode& node, std::int64_t now_ns) noexcept {
     if (unlink_waiting(node)) return {Withdrawn::unlinked, nullptr};
-    return {Withdrawn::passed_on, pass_on(node.home)};
+    return {Withdrawn::passed_on, pass_on(node.home, now_ns)};
   }
 
   [[nodiscard]] bool is_locked() const noexcept { return word_.load(relaxed) != kUnlocked; }
@@ -83,9 +92,39 @@ class MutexCore {
     return static_cast<Home>(word_.load(relaxed) >> kHomeShift);
   }
 
-  [[nodiscard]] WaitPlace place_of(const WaitNode& node) noexcept {
+  // Who the owner is, for those who wait and wonder; the owner writes it (M4).
+  [[nodiscard]] LockHolder& holder() noexcept { return holder_; }
+  [[nodiscard]] const LockHolder& holder() const noexcept { return holder_; }
+
+  // What one who waits is told of who is in its way.
+  struct Owner {
+    Home home;
+    LockHolder::Who who;
+    HeldSince since;
+  };
+  // The owner, and those who wait for it on one loop: as many as there are in the first `room` of
+  // `nodes`, in order. Who is asked for on its own loop stays where it is meanwhile.
+  struct Queue {
+    Owner owner;
+    std::size_t count;
+  };
+  [[nodiscard]] Queue waiting_on(Home home, WaitNode** nodes, std::size_t room) noexcept {
     StateLock lock(state_mu_);
-    return place_in(waiters_, node);
+    std::size_t count = 0;
+    for (WaitNode& each : waiters_) {
+      if (each.home != home) continue;
+      if (count < room) nodes[count] = &each;
+      ++count;
+    }
+    return {owner_now(), count};
+  }
+  struct Standing {
+    Owner owner;      // itself, if it does not wait any more
+    WaitPlace place;  // O(n): it is counted
+  };
+  [[nodiscard]] Standing standing_of(const WaitNode& node) noexcept {
+    StateLock lock(state_mu_);
+    return {owner_now(), place_in(waiters_, node)};
   }
 
  private:
@@ -95,6 +134,15 @@ class MutexCore {
   static constexpr int kHomeShift = 2;
 
   static constexpr Word owned_by(Home home) noexcept { return Word{home} << kHomeShift | kLocked; }
+
+  // Requires: state_mu_.
+  Owner owner_now() const noexcept { return {owner(), holder_.who(), {since_ns_, since_exact_}}; }
+
+  // Requires: state_mu_.
+  void stamp(HeldSince since) noexcept {
+    since_ns_ = since.ns;
+    since_exact_ = since.exact;
+  }
 
   // Returns: false if it does not wait any more.
   bool unlink_waiting(WaitNode& node) noexcept {
@@ -107,25 +155,32 @@ class MutexCore {
 
   // For the owner. The first waiter owns it at once; without one nobody does, and then that is the
   // last that is done with it here: whoever locks it next may destroy it.
-  WaitNode* pass_on(Home home) noexcept {
+  WaitNode* pass_on(Home home, std::int64_t now_ns) noexcept {
     do {
       StateLock lock(state_mu_);
-      if (!waiters_.empty()) return &notify_first();
+      if (!waiters_.empty()) return &notify_first(now_ns);
     } while (!try_unlock(home));
     return nullptr;
   }
 
   // Requires: state_mu_; there is one.
-  WaitNode& notify_first() noexcept {
+  WaitNode& notify_first(std::int64_t now_ns) noexcept {
     WaitNode& next = take_first(waiters_);
+    holder_.forget();  // M4
+    stamp({now_ns, true});
     // relaxed: what the owner did reaches the next by the post that notifies it.
     word_.store(owned_by(next.home) | (waiters_.empty() ? 0 : kWaiters), relaxed);
     return next;
   }
 
+  // In an order that needs few cache lines: each hand-over writes all of it.
   Atomic<Word> word_{kUnlocked};
-  StateMutex state_mu_;  // guards waiters_, and the steps of N1
+  StateMutex state_mu_;        // guards the rest but holder_, and the steps of N1
+  bool since_exact_ = false;   // as since_ns_
+  std::uint32_t tickets_ = 0;  // WaitNode::amount
+  LockHolder holder_;
   WaitList waiters_;
+  std::int64_t since_ns_ = 0;  // while there are waiters
 };
 
 }  // namespace weft::inline v0::detail

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 // weft::detail::OnceCore: whether something was done, and whose turn it is to do it; no loops, no
-// tasks. Who is to be notified is returned.
+// tasks. Who is to be notified is returned. tests/model/once_test.cc checks this header.
 //
 // Invariants
 //   O1  running: exactly one has the turn. Others wait only then.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 // weft::detail::ParkingLotCore: who is parked; no loops, no tasks. Who is to be notified is
-// returned.
+// returned. tests/model/parking_lot_test.cc checks this header.
 //
 // Invariants
 //   K1  an unpark of one belongs to one: if its wait is cancelled before it has gone on, the next

@@ -17,6 +17,7 @@
 //       not: the post cannot be withdrawn (L12).
 #include <cstdint>
 
+#include "weft/atomic/atomic.h"
 #include "weft/base/intrusive_list.h"
 
 namespace weft::inline v0::detail {
@@ -24,9 +25,9 @@ namespace weft::inline v0::detail {
 enum class WaitState : std::uint8_t { idle, waiting, notified, resumed, cancelled };
 
 struct WaitNode : ListNode<> {
-  std::uint32_t home = 0;    // the loop that it waits on (HomeIndex)
-  std::uint32_t amount = 0;  // what it wants or was given; the thing waited for says which
-  WaitState state = WaitState::idle;
+  std::uint32_t home = 0;             // the loop that it waits on (HomeIndex)
+  Guarded<std::uint32_t> amount = 0;  // what it wants or was given; the thing waited for says which
+  Guarded<WaitState> state = WaitState::idle;
 };
 
 using WaitList = IntrusiveList<WaitNode>;

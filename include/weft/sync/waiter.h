@@ -16,6 +16,7 @@
 //     Result result()          takes what it was given
 //     void give_back()         what it was given is not wanted: the result of a branch was dropped
 //     static constexpr const char* kWhat    "Mutex::lock()"
+#include <memory>
 #include <utility>
 
 #include "weft/base/assert.h"
@@ -44,13 +45,21 @@ class Waiter : public WaitNode, private Runnable {
   [[nodiscard]] Strand* strand() const noexcept { return continuation_.strand(); }
 
  protected:
-  Waiter() noexcept : Runnable(&arrived) {}
+  using Posted = Runnable;  // of what is posted, a derived class knows no more
+  using OnArrival = void (*)(Posted&) noexcept;
+  // on_arrival: what the notify() does at home; it ends with arrived().
+  explicit Waiter(OnArrival on_arrival = &arrived) noexcept : Runnable(on_arrival) {}
   ~Waiter() {
     WEFT_DEBUG_ASSERT(state != WaitState::waiting && state != WaitState::notified,
                       "L12: a frame is destroyed after its wait has ended");
   }
 
-  void begin_wait(Continuation waiter) noexcept { continuation_ = waiter; }
+  static Waiter& from_posted(Posted& work) noexcept { return static_cast<Waiter&>(work); }
+  static void arrived(Posted& work) noexcept;
+
+  void begin_wait(Continuation waiter) noexcept { std::construct_at(&continuation_, waiter); }
+  // The strand that cannot go on without it; null if there is none.
+  [[nodiscard]] Strand* needing() const noexcept { return continuation_.needing(); }
   // Sets home. Throws UsageError off any loop.
   void require_loop(const char* what) {
     Executor* here = thread_state().executor;
@@ -58,9 +67,9 @@ class Waiter : public WaitNode, private Runnable {
   }
 
  private:
-  static void arrived(Runnable& work) noexcept;
-
-  Continuation continuation_;
+  union {
+    Continuation continuation_;  // once it waits: most are served at once
+  };
 };
 
 template <class Wait>

@@ -89,6 +89,35 @@ TEST_F(SyncAllocationTest, AnUnboundedChannelKeepsAChunk) {
   expect_no_allocation(round);
 }
 
+// The predicate is false after the first notify, and the lock is taken when the second comes.
+TEST_F(SyncAllocationTest, AConditionsWaitForAPredicate) {
+  Mutex mutex;
+  Condition condition;
+  auto waits = [&]() -> Task<void> {
+    int asked = 0;
+    auto asked_thrice = [&] { return ++asked == 3; };
+    auto lock = co_await mutex.lock();
+    co_await condition.wait(lock, asked_thrice);
+    EXPECT_EQ(asked, 3);
+  };
+  auto round = [&]() -> Task<void> {
+    StartedTask<void> waiter = waits().start_in_current_scope();
+    co_await yields(2);
+    condition.notify_one();
+    co_await yields(3);
+    {
+      auto lock = co_await mutex.lock();
+      condition.notify_one();
+      co_await yield();
+    }
+    co_await std::move(waiter);
+    auto lock = co_await mutex.lock();
+    auto late = co_await timeout(1ms, condition.wait(lock));
+    EXPECT_FALSE(late);
+  };
+  expect_no_allocation(round);
+}
+
 struct SyncWaitAllocationTest : LoopTest<VirtualLoop> {
   // A round starts a task that waits, lets it through, and starts another that is cancelled while
   // it waits: two frames for each task, its own and the subject's, beside the round's.
@@ -129,6 +158,53 @@ TEST_F(SyncWaitAllocationTest, MutexLock) {
   run(loop, subject());
   expect_frames_only(subject, unlock);
   run(loop, unlock_at_the_end());
+}
+
+TEST_F(SyncWaitAllocationTest, SharedMutexLock) {
+  SharedMutex mutex;
+  auto subject = [&]() -> Task<void> {
+    co_await mutex.lock_raw();
+    mutex.unlock();
+    co_await mutex.lock_shared_raw();
+  };
+  auto unlock = [&] { mutex.unlock_shared(); };
+  auto share = [&]() -> Task<void> { co_await mutex.lock_shared_raw(); };
+  auto unlock_at_the_end = [&]() -> Task<void> {
+    mutex.unlock_shared();
+    co_return;
+  };
+  run(loop, share());
+  expect_frames_only(subject, unlock);
+  run(loop, unlock_at_the_end());
+}
+
+TEST_F(SyncWaitAllocationTest, SharedMutexLockShared) {
+  SharedMutex mutex;
+  auto subject = [&]() -> Task<void> {
+    co_await mutex.lock_shared_raw();
+    mutex.unlock_shared();
+    co_await mutex.lock_raw();
+  };
+  auto unlock = [&] { mutex.unlock(); };
+  auto lock = [&]() -> Task<void> { co_await mutex.lock_raw(); };
+  auto unlock_at_the_end = [&]() -> Task<void> {
+    mutex.unlock();
+    co_return;
+  };
+  run(loop, lock());
+  expect_frames_only(subject, unlock);
+  run(loop, unlock_at_the_end());
+}
+
+TEST_F(SyncWaitAllocationTest, ConditionWait) {
+  Mutex mutex;
+  Condition condition;
+  auto subject = [&]() -> Task<void> {
+    auto lock = co_await mutex.lock();
+    co_await condition.wait(lock);
+  };
+  auto notify = [&] { condition.notify_one(); };
+  expect_frames_only(subject, notify);
 }
 
 TEST_F(SyncWaitAllocationTest, SemaphoreAcquire) {
@@ -192,6 +268,71 @@ TEST_F(SyncWaitAllocationTest, RateLimiterAcquire) {
   };
   auto time_does_it = [] {};
   expect_frames_only(subject, time_does_it);
+}
+
+// The block and the operation's frame when it is made; then nothing, for those who wait, for those
+// who are cancelled, and for those who find it done.
+TEST_F(SyncAllocationTest, SharedTakesOneBlock) {
+  auto operation = []() -> Task<int> {
+    co_await yields(3);
+    co_return 1;
+  };
+  auto measured = [&]() -> Task<void> {
+    for (int i = 0; i < kWarmUp; ++i) {
+      CountedAllocations counted;
+      Shared shared(operation());
+      auto waits = [&]() -> Task<void> { co_await shared; };
+      StartedTask<void> a = waits().start_in_current_scope();
+      StartedTask<void> b = waits().start_in_current_scope();
+      co_await yield();
+      b.cancel();
+      Outcome<void> how = co_await b.outcome();
+      EXPECT_TRUE(how.is_cancelled());
+      co_await std::move(a);
+      int one = co_await shared;
+      EXPECT_EQ(one, 1);
+      EXPECT_LE(counted.news(), 1u);
+      // The operation, what it awaits, and the two who wait.
+      EXPECT_LE(counted.blocks(), 4u);
+    }
+  };
+  run(loop, measured());
+}
+
+Generator<int> count_to(int end) {
+  for (int i = 1; i <= end; ++i) {
+    if (i % 10 == 0) co_await yield();
+    co_yield i;
+  }
+}
+
+// Its frame, and nothing per value, whether it waits before it or not.
+TEST_F(SyncAllocationTest, AGeneratorTakesOneFrame) {
+  constexpr int kValues = 1000;
+  auto measured = [&]() -> Task<void> {
+    CountedAllocations counted;
+    Generator<int> numbers = count_to(kValues);
+    int sum = 0;
+    while (std::optional<int> n = co_await numbers.next()) sum += *n;
+    EXPECT_EQ(sum, kValues * (kValues + 1) / 2);
+    EXPECT_EQ(counted.news(), 0u);
+    EXPECT_EQ(counted.blocks(), 1u);
+  };
+  run(loop, measured());
+}
+
+TEST_F(SyncAllocationTest, ANextThatIsABranchTakesAFrame) {
+  auto measured = [&]() -> Task<void> {
+    Generator<int> numbers = count_to(kRounds);
+    CountedAllocations counted;
+    for (int i = 1; i <= kRounds; ++i) {
+      auto n = co_await timeout(1h, numbers.next());
+      EXPECT_EQ(n.value(), i);
+    }
+    EXPECT_EQ(counted.news(), 0u);
+    EXPECT_EQ(counted.blocks(), static_cast<std::uint64_t>(kRounds));
+  };
+  run(loop, measured());
 }
 
 }  // namespace

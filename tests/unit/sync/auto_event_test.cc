@@ -5,26 +5,20 @@
 #include <string>
 #include <thread>
 
-#include "support/loop_fixture.h"
-#include "weft/weft.h"
+#include "support/sync_fixture.h"
 
 namespace {
 
 using namespace weft;
 using namespace weft::test;
-using namespace std::chrono_literals;
-using weft::testing::LoopThread;
-using weft::testing::ThreadLoop;
-using weft::testing::VirtualLoop;
 
 template <class L>
-struct AutoEventTest : LoopTest<L> {
+struct AutoEventTest : SyncTest<L> {
   AutoEvent event{"test"};
-  Events events;
 
   Task<void> visit(std::string name) {
     co_await event.wait();
-    events.push_back(name);
+    this->events.push_back(name);
   }
 };
 TYPED_TEST_SUITE(AutoEventTest, LoopTypes);
@@ -130,25 +124,14 @@ TYPED_TEST(AutoEventTest, TheTreeSaysWhereOneStands) {
 
 // The post is under way to the other loop when the cancel comes.
 TEST(AutoEventLoops, CancelWhileNotifiedFromAnotherLoopPassesTheSignalOn) {
-  VirtualLoop a;
-  VirtualLoop b{a};
   AutoEvent event;
-  auto there = [&]() -> Task<void> {
-    co_await event.wait();
-    ADD_FAILURE() << "went on";
+  auto wait = [&] { return event.wait(); };
+  auto notify = [&] {
+    event.set();
+    EXPECT_FALSE(event.is_set());
   };
-  auto root = [&]() -> Task<void> {
-    auto body = [&](Nursery& n) -> Task<NurseryEnd> {
-      n.start_on(b, there());
-      co_await sleep_for(1ms);
-      event.set();
-      EXPECT_FALSE(event.is_set());
-      co_return cancel;
-    };
-    co_await with_nursery(body);
-    EXPECT_TRUE(event.is_set());
-  };
-  run(a, root());
+  cancel_while_notified_elsewhere(wait, notify);
+  EXPECT_TRUE(event.is_set());
 }
 
 // One signal goes round among tasks of several loops, some of which give up: it is neither lost nor
@@ -195,18 +178,9 @@ TEST(AutoEventMisuse, WaitingOffAnyLoopIsRefused) {
 
 TEST(AutoEventDeathTest, DestroyingOneThatIsAwaited) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  auto misuse = [] {
-    VirtualLoop loop;
-    auto root = []() -> Task<void> {
-      auto event = std::make_unique<AutoEvent>("short-lived");
-      auto waits = [&]() -> Task<void> { co_await event->wait(); };
-      StartedTask<void> started = waits().start_in_current_scope();
-      co_await yields(2);
-      event.reset();
-    };
-    run(loop, root());
-  };
-  EXPECT_DEATH(misuse(), "AutoEvent 'short-lived' is destroyed while tasks wait for it");
+  auto wait = [](AutoEvent& event) { return event.wait(); };
+  EXPECT_DEATH(destroy_while_awaited(std::make_unique<AutoEvent>("short-lived"), wait),
+               "AutoEvent 'short-lived' is destroyed while tasks wait for it");
 }
 
 }  // namespace

@@ -5,26 +5,20 @@
 #include <memory>
 #include <string>
 
-#include "support/loop_fixture.h"
-#include "weft/weft.h"
+#include "support/sync_fixture.h"
 
 namespace {
 
 using namespace weft;
 using namespace weft::test;
-using namespace std::chrono_literals;
-using weft::testing::LoopThread;
-using weft::testing::ThreadLoop;
-using weft::testing::VirtualLoop;
 
 template <class L>
-struct BarrierTest : LoopTest<L> {
+struct BarrierTest : SyncTest<L> {
   Barrier barrier{3, "test"};
-  Events events;
 
   Task<void> arrive(std::string name) {
     const bool last = co_await barrier.arrive_and_wait();
-    events.push_back(last ? name + "!" : name);
+    this->events.push_back(last ? name + "!" : name);
   }
 };
 TYPED_TEST_SUITE(BarrierTest, LoopTypes);
@@ -219,18 +213,9 @@ TEST(BarrierMisuse, NoPartiesAndNoLoopAreRefused) {
 
 TEST(BarrierDeathTest, DestroyingOneThatIsAwaited) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  auto misuse = [] {
-    VirtualLoop loop;
-    auto root = []() -> Task<void> {
-      auto barrier = std::make_unique<Barrier>(2, "short-lived");
-      auto waits = [&]() -> Task<void> { co_await barrier->arrive_and_wait(); };
-      StartedTask<void> started = waits().start_in_current_scope();
-      co_await yields(2);
-      barrier.reset();
-    };
-    run(loop, root());
-  };
-  EXPECT_DEATH(misuse(), "Barrier 'short-lived' is destroyed while tasks wait for it");
+  auto wait = [](Barrier& barrier) { return barrier.arrive_and_wait(); };
+  EXPECT_DEATH(destroy_while_awaited(std::make_unique<Barrier>(2, "short-lived"), wait),
+               "Barrier 'short-lived' is destroyed while tasks wait for it");
 }
 
 }  // namespace

@@ -30,30 +30,48 @@ class Parcel {
   std::unique_ptr<int> number_;
 };
 
+// A loop, and the form of the channel that is used on it.
 template <class L>
-struct ChannelTest : LoopTest<L> {
+struct Shared {
+  using Loop = L;
+  template <class T>
+  using Items = Channel<T>;
+};
+template <class L>
+struct Local {
+  using Loop = L;
+  template <class T>
+  using Items = LocalChannel<T>;
+};
+
+template <class Form>
+struct ChannelTest : LoopTest<typename Form::Loop> {
+  template <class T>
+  using Items = typename Form::template Items<T>;
   Events events;
 
-  Task<void> sends(Channel<int>& channel, int from, int count) {
+  Task<void> sends(Items<int>& channel, int from, int count) {
     for (int i = from; i < from + count; ++i) {
       const bool sent = co_await channel.send(int(i));
       events.push_back((sent ? "sent " : "closed ") + std::to_string(i));
     }
   }
-  Task<void> receives(Channel<int>& channel, std::string who, int count = 1) {
+  Task<void> receives(Items<int>& channel, std::string who, int count = 1) {
     for (int i = 0; i < count; ++i) {
       std::optional<int> item = co_await channel.receive();
       events.push_back(who + " " + (item ? std::to_string(*item) : std::string("closed")));
     }
   }
 };
-TYPED_TEST_SUITE(ChannelTest, LoopTypes);
+using Forms = ::testing::Types<Shared<VirtualLoop>, Shared<ThreadLoop>, Shared<RuntimeLoop>,
+                               Local<VirtualLoop>, Local<RuntimeLoop>>;
+TYPED_TEST_SUITE(ChannelTest, Forms);
 
 // --- Values in, values out ----------------------------------------------------------------------
 
 TYPED_TEST(ChannelTest, WhatIsSentIsReceivedInOrder) {
   auto root = [&]() -> Task<void> {
-    Channel<int> channel(3);
+    typename TestFixture::template Items<int> channel(3);
     co_await this->sends(channel, 0, 3);
     EXPECT_EQ(channel.size(), 3u);
     co_await this->receives(channel, "a", 3);
@@ -64,7 +82,7 @@ TYPED_TEST(ChannelTest, WhatIsSentIsReceivedInOrder) {
 
 TYPED_TEST(ChannelTest, AFullOneKeepsSendersWaitingInOrder) {
   auto root = [&]() -> Task<void> {
-    Channel<int> channel(1);
+    typename TestFixture::template Items<int> channel(1);
     StartedTask<void> a = this->sends(channel, 0, 2).start_in_current_scope();
     StartedTask<void> b = this->sends(channel, 10, 1).start_in_current_scope();
     co_await yields(3);
@@ -82,7 +100,7 @@ TYPED_TEST(ChannelTest, AFullOneKeepsSendersWaitingInOrder) {
 
 TYPED_TEST(ChannelTest, ReceiversAreServedInTheOrderOfTheirComing) {
   auto root = [&]() -> Task<void> {
-    Channel<int> channel(4);
+    typename TestFixture::template Items<int> channel(4);
     auto body = [&](Nursery& n) -> Task<NurseryEnd> {
       for (const char* who : {"a", "b", "c"}) n.start(this->receives(channel, who));
       co_await yields(2);
@@ -99,7 +117,7 @@ TYPED_TEST(ChannelTest, ReceiversAreServedInTheOrderOfTheirComing) {
 
 TYPED_TEST(ChannelTest, ARendezvousEndsWhenTheValueIsTaken) {
   auto root = [&]() -> Task<void> {
-    Channel<int> channel(0);
+    typename TestFixture::template Items<int> channel(0);
     EXPECT_EQ(channel.try_send(7).error(), ChannelError::full);
     StartedTask<void> a = this->sends(channel, 0, 2).start_in_current_scope();
     co_await yields(3);
@@ -119,7 +137,7 @@ TYPED_TEST(ChannelTest, ARendezvousEndsWhenTheValueIsTaken) {
 
 TYPED_TEST(ChannelTest, TryNeverWaitsAndSaysWhy) {
   auto root = [&]() -> Task<void> {
-    Channel<Parcel> channel(1);
+    typename TestFixture::template Items<Parcel> channel(1);
     EXPECT_EQ(channel.try_receive().error(), ChannelError::empty);
     Parcel a(1), b(2);
     EXPECT_TRUE(channel.try_send(std::move(a)));
@@ -140,18 +158,19 @@ TYPED_TEST(ChannelTest, TryNeverWaitsAndSaysWhy) {
 // L2: neither a sender nor a closer runs those whom it wakes.
 TYPED_TEST(ChannelTest, AWakeUpIsNeverInsideOfTheCall) {
   struct Callback : Runnable {
-    Callback(Channel<int>& c, Events& e) : Runnable(&called), channel(c), events(e) {}
+    Callback(typename TestFixture::template Items<int>& c, Events& e)
+        : Runnable(&called), channel(c), events(e) {}
     static void called(Runnable& self) noexcept {
       auto& me = static_cast<Callback&>(self);
       static_cast<void>(me.channel.try_send(1));
       me.channel.close();
       me.events.push_back("callback over");
     }
-    Channel<int>& channel;
+    typename TestFixture::template Items<int>& channel;
     Events& events;
   };
   auto root = [&]() -> Task<void> {
-    Channel<int> channel(1);
+    typename TestFixture::template Items<int> channel(1);
     StartedTask<void> a = this->receives(channel, "a").start_in_current_scope();
     StartedTask<void> b = this->receives(channel, "b").start_in_current_scope();
     co_await yields(2);
@@ -168,7 +187,7 @@ TYPED_TEST(ChannelTest, AWakeUpIsNeverInsideOfTheCall) {
 
 TYPED_TEST(ChannelTest, ClosingLetsReceiversDrain) {
   auto root = [&]() -> Task<void> {
-    Channel<int> channel(2);
+    typename TestFixture::template Items<int> channel(2);
     co_await this->sends(channel, 0, 2);
     channel.close();
     channel.close();
@@ -182,7 +201,7 @@ TYPED_TEST(ChannelTest, ClosingLetsReceiversDrain) {
 
 TYPED_TEST(ChannelTest, ClosingEndsReceiversThatWait) {
   auto root = [&]() -> Task<void> {
-    Channel<int> channel(2);
+    typename TestFixture::template Items<int> channel(2);
     auto body = [&](Nursery& n) -> Task<NurseryEnd> {
       n.start(this->receives(channel, "a"));
       n.start(this->receives(channel, "b"));
@@ -198,7 +217,7 @@ TYPED_TEST(ChannelTest, ClosingEndsReceiversThatWait) {
 
 TYPED_TEST(ChannelTest, ClosingHandsTheValuesOfSendersThatWaitBack) {
   auto root = [&]() -> Task<void> {
-    Channel<Parcel> channel(1);
+    typename TestFixture::template Items<Parcel> channel(1);
     Parcel inside(1), waits(2);
     EXPECT_TRUE(channel.try_send(std::move(inside)));
     auto body = [&]() -> Task<void> {
@@ -218,7 +237,7 @@ TYPED_TEST(ChannelTest, ClosingHandsTheValuesOfSendersThatWaitBack) {
 // corral asserts, or enqueues after the close.
 TYPED_TEST(ChannelTest, ClosingAfterAWaitingSenderWasGrantedASlotKeepsItsValue) {
   auto root = [&]() -> Task<void> {
-    Channel<int> channel(1);
+    typename TestFixture::template Items<int> channel(1);
     EXPECT_TRUE(channel.try_send(1));
     StartedTask<void> sender = this->sends(channel, 2, 1).start_in_current_scope();
     co_await yields(2);
@@ -239,7 +258,7 @@ TYPED_TEST(ChannelTest, ClosingAfterAWaitingSenderWasGrantedASlotKeepsItsValue) 
 // corral loses x.
 TYPED_TEST(ChannelTest, ACancelledSendLeavesTheValueWithItsCaller) {
   auto root = [&]() -> Task<void> {
-    Channel<Parcel> channel(0);
+    typename TestFixture::template Items<Parcel> channel(0);
     Parcel x(7);
     auto body = [&]() -> Task<void> { static_cast<void>(co_await channel.send(std::move(x))); };
     StartedTask<void> sender = body().start_in_current_scope();
@@ -258,7 +277,7 @@ TYPED_TEST(ChannelTest, ACancelledSendLeavesTheValueWithItsCaller) {
 
 TYPED_TEST(ChannelTest, ACancelledReceiveTakesNothing) {
   auto root = [&]() -> Task<void> {
-    Channel<int> channel(1);
+    typename TestFixture::template Items<int> channel(1);
     StartedTask<void> a = this->receives(channel, "a").start_in_current_scope();
     StartedTask<void> b = this->receives(channel, "b").start_in_current_scope();
     co_await yields(2);
@@ -274,7 +293,7 @@ TYPED_TEST(ChannelTest, ACancelledReceiveTakesNothing) {
 
 TYPED_TEST(ChannelTest, AReceiverThatIsCancelledWhenItWasGivenAnItemKeepsIt) {
   auto root = [&]() -> Task<void> {
-    Channel<int> channel(1);
+    typename TestFixture::template Items<int> channel(1);
     StartedTask<void> a = this->receives(channel, "a", 2).start_in_current_scope();
     co_await yields(2);
     EXPECT_TRUE(channel.try_send(1));
@@ -290,7 +309,7 @@ TYPED_TEST(ChannelTest, AReceiverThatIsCancelledWhenItWasGivenAnItemKeepsIt) {
 
 TYPED_TEST(ChannelTest, ASenderThatIsCancelledWhenItsValueWasTakenHasSentIt) {
   auto root = [&]() -> Task<void> {
-    Channel<int> channel(0);
+    typename TestFixture::template Items<int> channel(0);
     StartedTask<void> a = this->sends(channel, 1, 2).start_in_current_scope();
     co_await yields(2);
     EXPECT_EQ(*channel.try_receive(), 1);
@@ -305,7 +324,7 @@ TYPED_TEST(ChannelTest, ASenderThatIsCancelledWhenItsValueWasTakenHasSentIt) {
 
 TYPED_TEST(ChannelTest, ATaskThatIsCancelledAlreadyNeitherSendsNorReceives) {
   auto root = [&]() -> Task<void> {
-    Channel<Parcel> channel(2);
+    typename TestFixture::template Items<Parcel> channel(2);
     EXPECT_TRUE(channel.try_send(Parcel(1)));
     Parcel x(2);
     auto body = [&](bool sends) -> Task<void> {
@@ -331,7 +350,7 @@ TYPED_TEST(ChannelTest, ATaskThatIsCancelledAlreadyNeitherSendsNorReceives) {
 
 TYPED_TEST(ChannelTest, WaitsForSeveralAtOnce) {
   auto root = [&]() -> Task<void> {
-    Channel<int> a(1), b(1);
+    typename TestFixture::template Items<int> a(1), b(1);
     EXPECT_TRUE(b.try_send(1));
     auto [first, second] = co_await any_of(a.receive(), b.receive());
     EXPECT_FALSE(first);
@@ -353,7 +372,7 @@ TYPED_TEST(ChannelTest, WaitsForSeveralAtOnce) {
 
 TYPED_TEST(ChannelTest, SendAllWakesItsSenderOnceWhenAllAreTaken) {
   auto root = [&]() -> Task<void> {
-    Channel<int> channel(2);
+    typename TestFixture::template Items<int> channel(2);
     std::vector<int> values(200);
     std::iota(values.begin(), values.end(), 0);
     std::span<int> rest(values);
@@ -379,7 +398,7 @@ TYPED_TEST(ChannelTest, SendAllWakesItsSenderOnceWhenAllAreTaken) {
 
 TYPED_TEST(ChannelTest, SendAllThatIsCancelledOrClosedLeavesTheRest) {
   auto root = [&]() -> Task<void> {
-    Channel<Parcel> channel(1);
+    typename TestFixture::template Items<Parcel> channel(1);
     std::vector<Parcel> parcels;
     for (int i = 0; i < 4; ++i) parcels.emplace_back(i);
     std::span<Parcel> rest(parcels);
@@ -403,7 +422,7 @@ TYPED_TEST(ChannelTest, SendAllThatIsCancelledOrClosedLeavesTheRest) {
 
 TYPED_TEST(ChannelTest, ReceiveUpToTakesWhatIsThereAndWaitsForOne) {
   auto root = [&]() -> Task<void> {
-    Channel<Parcel> channel(300);
+    typename TestFixture::template Items<Parcel> channel(300);
     auto body = [&](std::size_t count_max) -> Task<std::size_t> {
       std::vector<Parcel> items = co_await channel.receive_up_to(count_max);
       for (std::size_t i = 1; i < items.size(); ++i)
@@ -428,7 +447,7 @@ TYPED_TEST(ChannelTest, ReceiveUpToTakesWhatIsThereAndWaitsForOne) {
 TYPED_TEST(ChannelTest, AnUnboundedOneGrowsAndItsMaximumHolds) {
   auto root = [&]() -> Task<void> {
     constexpr int kMax = 4096;
-    auto channel = Channel<int>::unbounded("log", kMax);
+    auto channel = TestFixture::template Items<int>::unbounded("log", kMax);
     EXPECT_EQ(channel.capacity(), std::size_t{kMax});
     for (int round = 0, next = 0; round < 3; ++round) {
       const int first = next;
@@ -455,9 +474,11 @@ TYPED_TEST(ChannelTest, ItsValuesDieWithIt) {
     for (bool bounded : {true, false}) {
       const int before = Counted::live;
       {
-        auto channel = bounded ? std::make_unique<Channel<Counted>>(5000)
-                               : std::unique_ptr<Channel<Counted>>(
-                                     new Channel<Counted>(Channel<Counted>::unbounded()));
+        auto channel = bounded
+                           ? std::make_unique<typename TestFixture::template Items<Counted>>(5000)
+                           : std::unique_ptr<typename TestFixture::template Items<Counted>>(
+                                 new typename TestFixture::template Items<Counted>(
+                                     TestFixture::template Items<Counted>::unbounded()));
         for (int i = 0; i < 5000; ++i) EXPECT_TRUE(channel->try_send(Counted(i)));
         for (int i = 0; i < 100; ++i) EXPECT_EQ(channel->try_receive()->value(), i);
         EXPECT_EQ(Counted::live, before + 4900);
@@ -471,7 +492,7 @@ TYPED_TEST(ChannelTest, ItsValuesDieWithIt) {
 
 TYPED_TEST(ChannelTest, TheTreeSaysWhoWaitsAndWhere) {
   auto root = [&]() -> Task<void> {
-    Channel<int> channel(0, "jobs");
+    typename TestFixture::template Items<int> channel(0, "jobs");
     auto body = [&](Nursery& n) -> Task<NurseryEnd> {
       for (const char* who : {"a", "b", "c"}) n.start(this->receives(channel, who));
       co_await yields(2);
@@ -592,6 +613,34 @@ TEST(ChannelMisuse, WaitingOffAnyLoopIsRefused) {
   EXPECT_TRUE(x.is_here());
   EXPECT_TRUE(channel.try_send(std::move(x)));  // this needs none
   EXPECT_EQ(channel.try_receive()->number(), 1);
+}
+
+TEST(LocalChannelDeathTest, UseOnAnotherLoop) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  auto misuse = [](auto use) {
+    VirtualLoop a;
+    VirtualLoop b{a};
+    auto root = [&]() -> Task<void> {
+      LocalChannel<int> channel(1);
+      EXPECT_TRUE(co_await channel.send(1));
+      co_await on(b, use(channel));
+    };
+    run(a, root());
+  };
+  auto receive = [](LocalChannel<int>& channel) -> Task<void> {
+    static_cast<void>(co_await channel.receive());
+  };
+  auto send_all = [](LocalChannel<int>& channel) -> Task<void> {
+    std::span<int> nothing;
+    static_cast<void>(co_await channel.send_all(nothing));
+  };
+  auto try_send = [](LocalChannel<int>& channel) -> Task<void> {
+    static_cast<void>(channel.try_send(1));
+    co_return;
+  };
+  EXPECT_DEATH(misuse(receive), "LocalChannel::receive\\(\\) on loop .*, but loop .* uses it");
+  EXPECT_DEATH(misuse(send_all), "LocalChannel::send\\(\\) on loop .*, but loop .* uses it");
+  EXPECT_DEATH(misuse(try_send), "LocalChannel::try_send\\(\\) on loop .*, but loop .* uses it");
 }
 
 TEST(ChannelDeathTest, DestroyingOneThatIsAwaited) {

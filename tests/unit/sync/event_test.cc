@@ -5,26 +5,20 @@
 #include <string>
 #include <thread>
 
-#include "support/loop_fixture.h"
-#include "weft/weft.h"
+#include "support/sync_fixture.h"
 
 namespace {
 
 using namespace weft;
 using namespace weft::test;
-using namespace std::chrono_literals;
-using weft::testing::LoopThread;
-using weft::testing::ThreadLoop;
-using weft::testing::VirtualLoop;
 
 template <class L>
-struct EventTest : LoopTest<L> {
+struct EventTest : SyncTest<L> {
   Event event{"test"};
-  Events events;
 
   Task<void> visit(std::string name) {
     co_await event.wait();
-    events.push_back(name);
+    this->events.push_back(name);
   }
 };
 TYPED_TEST_SUITE(EventTest, LoopTypes);
@@ -117,15 +111,8 @@ TYPED_TEST(EventTest, CancelWhileNotifiedEndsCancelled) {
 TYPED_TEST(EventTest, WaitIsACancelPointAlsoWhenItIsSet) {
   auto root = [&]() -> Task<void> {
     this->event.set();
-    auto body = [&]() -> Task<void> {
-      Scope& scope = co_await current_scope();
-      scope.cancel();
-      co_await this->event.wait();
-      ADD_FAILURE() << "went on";
-    };
-    StartedTask<void> started = body().start_in_current_scope();
-    Outcome<void> how = co_await started.outcome();
-    EXPECT_TRUE(how.is_cancelled());
+    auto wait = [&] { return this->event.wait(); };
+    co_await wait_when_cancelled(wait);
   };
   run_on(this->loop, root());
 }
@@ -182,23 +169,10 @@ TEST(EventLoops, AWaiterGoesOnOnTheLoopThatItAwaitedFrom) {
 
 // The post is under way to the other loop when the cancel comes.
 TEST(EventLoops, CancelWhileNotifiedFromAnotherLoop) {
-  VirtualLoop a;
-  VirtualLoop b{a};
   Event event;
-  auto there = [&]() -> Task<void> {
-    co_await event.wait();
-    ADD_FAILURE() << "went on";
-  };
-  auto root = [&]() -> Task<void> {
-    auto body = [&](Nursery& n) -> Task<NurseryEnd> {
-      n.start_on(b, there());
-      co_await sleep_for(1ms);
-      event.set();
-      co_return cancel;
-    };
-    co_await with_nursery(body);
-  };
-  run(a, root());
+  auto wait = [&] { return event.wait(); };
+  auto notify = [&] { event.set(); };
+  cancel_while_notified_elsewhere(wait, notify);
 }
 
 // V2: the waiter destroys the event as soon as it goes on; set() may be under way still.
@@ -250,18 +224,9 @@ TEST(EventMisuse, WaitingOffAnyLoopIsRefused) {
 
 TEST(EventDeathTest, DestroyingOneThatIsAwaited) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  auto misuse = [] {
-    VirtualLoop loop;
-    auto root = []() -> Task<void> {
-      auto event = std::make_unique<Event>("short-lived");
-      auto waits = [&]() -> Task<void> { co_await event->wait(); };
-      StartedTask<void> started = waits().start_in_current_scope();
-      co_await yields(2);
-      event.reset();
-    };
-    run(loop, root());
-  };
-  EXPECT_DEATH(misuse(), "Event 'short-lived' is destroyed while tasks wait for it");
+  auto wait = [](Event& event) { return event.wait(); };
+  EXPECT_DEATH(destroy_while_awaited(std::make_unique<Event>("short-lived"), wait),
+               "Event 'short-lived' is destroyed while tasks wait for it");
 }
 
 }  // namespace

@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <deque>
+#include <optional>
+#include <random>
 
 namespace {
 
@@ -74,6 +77,63 @@ TEST(ItemQueue, AtItsMaximumAGrowingOneReplacesItsFirstForEver) {  // Q4
     }
     while (!queue.empty()) static_cast<void>(pop(queue, retired));
   }
+}
+
+// Whatever is pushed and popped at one end, or under both locks, in whatever order: what comes out is what went in.
+TEST(ItemQueue, BothWaysInAndOutAgree) {
+  constexpr std::uint32_t kHome = 1;
+  auto program = [](auto& queue, unsigned seed) {
+    std::minstd_rand random(seed);
+    std::deque<int> expected;
+    Queue::Chunks retired;
+    for (int i = 0; i < 2000; ++i) {
+      // In waves, so that it is full and empty now and then.
+      const bool wants_push = random() % 10 < (i / 50 % 2 ? 3u : 7u);
+      const bool at_one_end = random() % 3 != 0;
+      if (wants_push && !queue.full()) {
+        if (!at_one_end || !queue.try_push(int(i), kHome)) push(queue, i);
+        expected.push_back(i);
+      } else if (!wants_push && !queue.empty()) {
+        std::optional<int> item;
+        if (!at_one_end || !queue.try_pop(item, kHome)) item = pop(queue, retired);
+        ASSERT_EQ(*item, expected.front()) << "seed " << seed;
+        expected.pop_front();
+      }
+      ASSERT_EQ(queue.size(), expected.size()) << "seed " << seed;
+      if (queue.full()) ASSERT_FALSE(queue.try_push(0, kHome));
+      std::optional<int> none;
+      if (queue.empty()) ASSERT_FALSE(queue.try_pop(none, kHome));
+    }
+  };
+  for (unsigned seed = 1; seed <= 20; ++seed) {
+    for (std::size_t capacity : {1, 2, 3, 7, 64}) {
+      Queue ring(capacity);
+      program(ring, seed);
+    }
+    for (std::size_t step : {1, 2, 5}) {
+      Queue growing(Queue::Growing{10, step});
+      program(growing, seed);
+    }
+  }
+}
+
+TEST(ItemQueue, ABarStopsOneEndAtOnceAndWhileItStands) {
+  constexpr std::uint32_t kHome = 1;
+  Queue queue(8);
+  std::optional<int> item;
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(queue.try_push(int(i), kHome));
+  EXPECT_TRUE(queue.try_pop(item, kHome));
+  queue.bar(true, false);
+  EXPECT_FALSE(queue.try_push(4, kHome));
+  EXPECT_FALSE(queue.try_push(4, kHome));
+  EXPECT_TRUE(queue.try_pop(item, kHome));
+  queue.bar(false, true);
+  EXPECT_TRUE(queue.try_push(4, kHome));
+  EXPECT_FALSE(queue.try_pop(item, kHome));
+  EXPECT_FALSE(queue.try_pop(item, kHome));
+  queue.bar(false, false);
+  EXPECT_TRUE(queue.try_pop(item, kHome));
+  EXPECT_EQ(item, 2);
 }
 
 TEST(ItemQueue, KeepsTheAlignmentOfItsValues) {

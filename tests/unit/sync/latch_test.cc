@@ -5,30 +5,24 @@
 #include <string>
 #include <thread>
 
-#include "support/loop_fixture.h"
-#include "weft/weft.h"
+#include "support/sync_fixture.h"
 
 namespace {
 
 using namespace weft;
 using namespace weft::test;
-using namespace std::chrono_literals;
-using weft::testing::LoopThread;
-using weft::testing::ThreadLoop;
-using weft::testing::VirtualLoop;
 
 template <class L>
-struct LatchTest : LoopTest<L> {
+struct LatchTest : SyncTest<L> {
   Latch latch{3, "test"};
-  Events events;
 
   Task<void> visit(std::string name) {
     co_await latch.wait();
-    events.push_back(name);
+    this->events.push_back(name);
   }
   Task<void> arrive(std::string name) {
     co_await latch.arrive_and_wait();
-    events.push_back(name);
+    this->events.push_back(name);
   }
 };
 TYPED_TEST_SUITE(LatchTest, LoopTypes);
@@ -99,15 +93,8 @@ TYPED_TEST(LatchTest, CancelWhileNotifiedEndsCancelled) {
 
 TYPED_TEST(LatchTest, ATaskThatIsCancelledAlreadyDoesNotArrive) {
   auto root = [&]() -> Task<void> {
-    auto body = [&]() -> Task<void> {
-      Scope& scope = co_await current_scope();
-      scope.cancel();
-      co_await this->latch.arrive_and_wait();
-      ADD_FAILURE() << "went on";
-    };
-    StartedTask<void> started = body().start_in_current_scope();
-    Outcome<void> how = co_await started.outcome();
-    EXPECT_TRUE(how.is_cancelled());
+    auto wait = [&] { return this->latch.arrive_and_wait(); };
+    co_await wait_when_cancelled(wait);
     EXPECT_EQ(this->latch.count(), 3u);
   };
   run_on(this->loop, root());
@@ -142,23 +129,10 @@ TYPED_TEST(LatchTest, TheTreeSaysHowMuchIsLeft) {
 }
 
 TEST(LatchLoops, CancelWhileNotifiedFromAnotherLoop) {
-  VirtualLoop a;
-  VirtualLoop b{a};
   Latch latch(1);
-  auto there = [&]() -> Task<void> {
-    co_await latch.wait();
-    ADD_FAILURE() << "went on";
-  };
-  auto root = [&]() -> Task<void> {
-    auto body = [&](Nursery& n) -> Task<NurseryEnd> {
-      n.start_on(b, there());
-      co_await sleep_for(1ms);
-      latch.count_down();
-      co_return cancel;
-    };
-    co_await with_nursery(body);
-  };
-  run(a, root());
+  auto wait = [&] { return latch.wait(); };
+  auto notify = [&] { latch.count_down(); };
+  cancel_while_notified_elsewhere(wait, notify);
 }
 
 // A2: the waiter destroys the latch as soon as it goes on; count_down() may be under way still.
@@ -193,18 +167,9 @@ TEST(LatchMisuse, WaitingOffAnyLoopIsRefused) {
 
 TEST(LatchDeathTest, DestroyingOneThatIsAwaited) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  auto misuse = [] {
-    VirtualLoop loop;
-    auto root = []() -> Task<void> {
-      auto latch = std::make_unique<Latch>(1, "short-lived");
-      auto waits = [&]() -> Task<void> { co_await latch->wait(); };
-      StartedTask<void> started = waits().start_in_current_scope();
-      co_await yields(2);
-      latch.reset();
-    };
-    run(loop, root());
-  };
-  EXPECT_DEATH(misuse(), "Latch 'short-lived' is destroyed while tasks wait for it");
+  auto wait = [](Latch& latch) { return latch.wait(); };
+  EXPECT_DEATH(destroy_while_awaited(std::make_unique<Latch>(1, "short-lived"), wait),
+               "Latch 'short-lived' is destroyed while tasks wait for it");
 }
 
 }  // namespace

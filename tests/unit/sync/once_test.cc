@@ -5,40 +5,34 @@
 #include <stdexcept>
 #include <string>
 
-#include "support/loop_fixture.h"
-#include "weft/weft.h"
+#include "support/sync_fixture.h"
 
 namespace {
 
 using namespace weft;
 using namespace weft::test;
-using namespace std::chrono_literals;
-using weft::testing::LoopThread;
-using weft::testing::ThreadLoop;
-using weft::testing::VirtualLoop;
 
 template <class L>
-struct OnceTest : LoopTest<L> {
+struct OnceTest : SyncTest<L> {
   Once once{"test"};
-  Events events;
 
   // Calls it with a callable that takes some turns.
   Task<void> visit(std::string name) {
     auto work = [&]() -> Task<void> {
-      events.push_back(name + " runs");
+      this->events.push_back(name + " runs");
       co_await yields(3);
     };
     co_await once.call(work);
-    events.push_back(name);
+    this->events.push_back(name);
   }
   Task<void> fails(std::string name) {
     auto work = [&]() -> Task<void> {
-      events.push_back(name + " runs");
+      this->events.push_back(name + " runs");
       co_await yields(3);
       throw std::runtime_error(name);
     };
     co_await once.call(work);
-    events.push_back(name);
+    this->events.push_back(name);
   }
 };
 TYPED_TEST_SUITE(OnceTest, LoopTypes);

@@ -4,24 +4,20 @@
 #include <memory>
 #include <string>
 
-#include "support/loop_fixture.h"
-#include "weft/weft.h"
+#include "support/sync_fixture.h"
 
 namespace {
 
 using namespace weft;
 using namespace weft::test;
-using namespace std::chrono_literals;
-using weft::testing::VirtualLoop;
 
 template <class L>
-struct ParkingLotTest : LoopTest<L> {
+struct ParkingLotTest : SyncTest<L> {
   ParkingLot lot{"test"};
-  Events events;
 
   Task<void> visit(std::string name) {
     co_await lot.park();
-    events.push_back(name);
+    this->events.push_back(name);
   }
 };
 TYPED_TEST_SUITE(ParkingLotTest, LoopTypes);
@@ -146,18 +142,9 @@ TEST(ParkingLotMisuse, ParkingOffAnyLoopIsRefused) {
 
 TEST(ParkingLotDeathTest, DestroyingOneThatIsAwaited) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  auto misuse = [] {
-    VirtualLoop loop;
-    auto root = []() -> Task<void> {
-      auto lot = std::make_unique<ParkingLot>("short-lived");
-      auto waits = [&]() -> Task<void> { co_await lot->park(); };
-      StartedTask<void> started = waits().start_in_current_scope();
-      co_await yields(2);
-      lot.reset();
-    };
-    run(loop, root());
-  };
-  EXPECT_DEATH(misuse(), "ParkingLot 'short-lived' is destroyed while tasks wait for it");
+  auto wait = [](ParkingLot& lot) { return lot.park(); };
+  EXPECT_DEATH(destroy_while_awaited(std::make_unique<ParkingLot>("short-lived"), wait),
+               "ParkingLot 'short-lived' is destroyed while tasks wait for it");
 }
 
 }  // namespace

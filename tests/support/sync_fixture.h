@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+// What the tests of sync/ share: a fixture with a book of what happened, and the scenes that every
+// primitive must pass. A scene takes the wait as a callable: [&] { return event.wait(); }
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "support/loop_fixture.h"
+#include "weft/weft.h"
+
+namespace weft::test {
+
+using namespace std::chrono_literals;
+using weft::testing::LoopThread;
+using weft::testing::ThreadLoop;
+using weft::testing::VirtualLoop;
+
+template <class L>
+struct SyncTest : LoopTest<L> {
+  Events events;
+};
+
+// A task that is cancelled before it waits does not go on, even if it would not have to wait.
+template <class Wait>
+Task<void> wait_when_cancelled(Wait& wait) {
+  auto body = [&]() -> Task<void> {
+    Scope& scope = co_await current_scope();
+    scope.cancel();
+    static_cast<void>(co_await wait());
+    ADD_FAILURE() << "went on";
+  };
+  StartedTask<void> started = body().start_in_current_scope();
+  Outcome<void> how = co_await started.outcome();
+  EXPECT_TRUE(how.is_cancelled());
+}
+
+// It waits on another loop, and the post that notifies it is under way there when the cancel comes.
+template <class Wait, class Notify>
+void cancel_while_notified_elsewhere(Wait wait, Notify notify) {
+  VirtualLoop a;
+  VirtualLoop b{a};
+  auto there = [&]() -> Task<void> {
+    static_cast<void>(co_await wait());
+    ADD_FAILURE() << "went on";
+  };
+  auto root = [&]() -> Task<void> {
+    auto body = [&](Nursery& n) -> Task<NurseryEnd> {
+      n.start_on(b, there());
+      co_await sleep_for(1ms);
+      notify();
+      co_return cancel;
+    };
+    co_await with_nursery(body);
+  };
+  run(a, root());
+}
+
+// For EXPECT_DEATH. `wait` takes the thing.
+template <class Thing, class Wait>
+void destroy_while_awaited(std::unique_ptr<Thing> thing, Wait wait) {
+  VirtualLoop loop;
+  auto waits = [&]() -> Task<void> { static_cast<void>(co_await wait(*thing)); };
+  auto root = [&]() -> Task<void> {
+    StartedTask<void> started = waits().start_in_current_scope();
+    co_await yields(2);
+    thing.reset();
+  };
+  run(loop, root());
+}
+
+}  // namespace weft::test
