@@ -15,6 +15,13 @@
 
 namespace weft::test {
 
+// So that writes have to wait, as those over a network do.
+inline void make_small(net::StreamSocket& socket) {
+  int bytes = 16 * 1024;
+  int number = socket.descriptor().number();
+  checked(::setsockopt(number, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes), "SO_SNDBUF");
+}
+
 struct OverTcp {
   using Stream = net::TcpStream;
   static Task<std::pair<Stream, Stream>> connect() {
@@ -22,13 +29,20 @@ struct OverTcp {
     net::Address where = or_throw(listener.local_address());
     auto both = co_await all_of(net::TcpStream::connect(where), listener.accept());
     auto [ours, theirs] = or_throw(std::move(both));
+    make_small(ours);
+    make_small(theirs);
     co_return std::pair(std::move(ours), std::move(theirs));
   }
 };
 
 struct OverUnix {
   using Stream = net::UnixStream;
-  static Task<std::pair<Stream, Stream>> connect() { co_return or_throw(net::UnixStream::pair()); }
+  static Task<std::pair<Stream, Stream>> connect() {
+    auto both = or_throw(net::UnixStream::pair());
+    make_small(both.first);
+    make_small(both.second);
+    co_return both;
+  }
 };
 
 struct OverMemory {

@@ -70,7 +70,7 @@ Task<void> write_and_end(S& stream, std::string_view text) {
 
 TYPED_TEST(StreamTest, CarriesBytesBothWaysAtOnce) {
   this->connected([](auto& a, auto& b) -> Task<void> {
-    const std::string there = pattern(300'000), back = pattern(200'001);
+    const std::string there = pattern(50'000), back = pattern(40'001);
     auto [x, y, from_a, from_b] = co_await all_of(write_and_end(a, there), write_and_end(b, back),
                                                   read_to_end(b), read_to_end(a));
     EXPECT_TRUE(from_a == there);
@@ -94,7 +94,7 @@ TYPED_TEST(StreamTest, TheEndIsReadAgainAndAgainAndTheOtherWayStaysOpen) {
 TYPED_TEST(StreamTest, PartsArriveInOrderAndEmptyOnesDoNotMatter) {
   this->connected([](auto& a, auto& b) -> Task<void> {
     std::array<net::Part, 5> parts{net::Part(""), net::Part("head"), net::Part(""),
-                                   net::Part("body"), net::Part("")};
+                                   net::Part("box"), net::Part("")};
     std::span<net::Part> rest = parts;
     Result<void> written = co_await net::write_all(a, rest);
     EXPECT_TRUE(written.has_value());
@@ -102,7 +102,7 @@ TYPED_TEST(StreamTest, PartsArriveInOrderAndEmptyOnesDoNotMatter) {
     Result<void> ended = co_await a.shutdown_write();
     EXPECT_TRUE(ended.has_value());
     std::string text = co_await read_to_end(b);
-    EXPECT_EQ(text, "headbody");
+    EXPECT_EQ(text, "headbox");
   });
 }
 
@@ -137,12 +137,14 @@ TYPED_TEST(StreamTest, ReadExactlyTellsAnEndThatCameTooEarly) {
 
 TYPED_TEST(StreamTest, ClosedUnderAReadTheReadEnds) {
   this->connected([](auto& a, auto& b) -> Task<void> {
+    bool reads = false;
     auto read = [&]() -> Task<Result<std::size_t>> {
       std::array<std::byte, 8> buffer;
+      reads = true;
       co_return co_await a.read_some(buffer);
     };
     auto close = [&]() -> Task<void> {
-      co_await yield();
+      while (!reads) co_await yield();
       a.close();
     };
     auto [got, closed] = co_await all_of(read(), close());
@@ -154,13 +156,15 @@ TYPED_TEST(StreamTest, ClosedUnderAReadTheReadEnds) {
 
 TYPED_TEST(StreamTest, ASecondReaderIsRefused) {
   this->connected([](auto& a, auto& b) -> Task<void> {
+    bool reads = false;
     auto read = [&]() -> Task<std::size_t> {
       std::array<std::byte, 8> buffer;
+      reads = true;
       Result<std::size_t> count = co_await a.read_some(buffer);
       co_return or_throw(count);
     };
     auto second = [&]() -> Task<bool> {
-      co_await yield();
+      while (!reads) co_await yield();
       bool refused = false;
       try {
         std::size_t count = co_await read();
@@ -223,9 +227,9 @@ TYPED_TEST(StreamTest, CancelledAtRandomNoByteIsLostOrDoubled) {
       std::span<const std::byte> rest = as_bytes(text);
       while (!rest.empty()) {
         std::span<const std::byte> piece =
-            rest.first(std::min<std::size_t>(rest.size(), random() % 5000));
+            rest.first(std::min<std::size_t>(rest.size(), random() % 50000));
         std::size_t before = piece.size();
-        auto [done, passed] = co_await any_of(net::write_all(a, piece), some_turns(random() % 3));
+        auto [done, passed] = co_await any_of(net::write_all(a, piece), some_turns(random() % 4));
         if (done) or_throw(*done);
         if (!done) ++cancelled;
         rest = rest.subspan(before - piece.size());
@@ -240,7 +244,7 @@ TYPED_TEST(StreamTest, CancelledAtRandomNoByteIsLostOrDoubled) {
       while (true) {
         auto [read, passed] =
             co_await any_of(b.read_some(std::span(buffer).first(1 + random() % buffer.size())),
-                            some_turns(random() % 3));
+                            some_turns(random() % 4));
         if (!read) {
           ++cancelled;
           continue;

@@ -2,12 +2,15 @@
 #include "weft/net/serve.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "weft/base/log.h"
 #include "weft/net/unix.h"
 #include "weft/weft.h"
 

@@ -62,12 +62,14 @@ TEST(NetTcp, ResetOnCloseIsSeenByAPeerThatWaits) {
     TcpOptions options{.reset_on_close = true};
     auto both = co_await all_of(TcpStream::connect(where, options), listener.accept());
     auto [client, server] = or_throw(std::move(both));
+    bool reads = false;
     auto read = [&]() -> Task<Result<std::size_t>> {
       std::array<std::byte, 8> buffer;
+      reads = true;
       co_return co_await server.read_some(buffer);
     };
     auto leave = [&]() -> Task<void> {
-      co_await yield();
+      while (!reads) co_await yield();
       client.close();
     };
     auto [got, left] = co_await all_of(read(), leave());
