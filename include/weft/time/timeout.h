@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-// weft::timeout(duration, x), deadline(time_point, x): x, or TimedOut.
+// weft::timeout(duration, x), deadline(time_point, x): x, or TimedOut. within(duration, x): the same for
+// an x that returns a Result, with std::errc::timed_out among its errors.
 //
 //     std::expected<Reply, TimedOut> reply = co_await timeout(2s, request());
+//     Result<std::size_t> count = co_await within(2s, stream.read_some(buffer));
 //
 // When time runs out x is cancelled, and the wait ends when x has. If x has a result after all, that
 // is delivered: nothing taken is lost. Timed out is not cancelled: only the caller's own
@@ -12,6 +14,8 @@
 // Errors         x's pass through.
 // Allocation     none.
 #include <chrono>
+#include <concepts>
+#include <system_error>
 #include <utility>
 
 #include "weft/base/result.h"
@@ -24,7 +28,7 @@ namespace weft::inline v0 {
 namespace detail {
 
 template <class A>
-class TimeoutAwaiter final : public Interruptible<A, TimedOut>, private Waker {
+class TimeoutAwaiter : public Interruptible<A, TimedOut>, private Waker {
   using Base = Interruptible<A, TimedOut>;
 
  public:
@@ -64,12 +68,24 @@ class TimeoutAwaiter final : public Interruptible<A, TimedOut>, private Waker {
   Alarm alarm_;
 };
 
+// The time that ran out as one more error of A's.
 template <class A>
+class WithinAwaiter final : public TimeoutAwaiter<A> {
+ public:
+  using TimeoutAwaiter<A>::TimeoutAwaiter;
+  typename TimeoutAwaiter<A>::Result::value_type await_resume() {
+    auto result = TimeoutAwaiter<A>::await_resume();
+    if (!result) return std::unexpected(std::make_error_code(std::errc::timed_out));
+    return std::move(*result);
+  }
+};
+
+template <class A, template <class> class AwaiterOf = TimeoutAwaiter>
 class Timeout {
  public:
   Timeout(When when, A&& awaitable) : when_(when), awaitable_(std::forward<A>(awaitable)) {}
-  TimeoutAwaiter<A> operator co_await() && {
-    return TimeoutAwaiter<A>(when_, std::forward<A>(awaitable_));
+  AwaiterOf<A> operator co_await() && {
+    return AwaiterOf<A>(when_, std::forward<A>(awaitable_));
   }
 
  private:
@@ -84,6 +100,12 @@ template <class Rep, class Period, AwaitableOrCallable A>
 [[nodiscard]] auto timeout(std::chrono::duration<Rep, Period> duration, A&& awaitable) {
   return detail::Timeout<detail::AsAwaitable<A>>(detail::When(detail::saturated(duration)),
                                                  detail::as_awaitable(std::forward<A>(awaitable)));
+}
+template <class Rep, class Period, AwaitableOrCallable A>
+  requires std::same_as<typename AwaitResult<detail::AsAwaitable<A>>::error_type, std::error_code>
+[[nodiscard]] auto within(std::chrono::duration<Rep, Period> duration, A&& awaitable) {
+  return detail::Timeout<detail::AsAwaitable<A>, detail::WithinAwaiter>(
+      detail::When(detail::saturated(duration)), detail::as_awaitable(std::forward<A>(awaitable)));
 }
 template <AwaitableOrCallable A>
 [[nodiscard]] auto deadline(TimePoint when, A&& awaitable) {
