@@ -24,6 +24,8 @@ enable_language(C)
 add_library(weft_llhttp OBJECT
   "${WEFT_LLHTTP_SOURCES}/api.c" "${WEFT_LLHTTP_SOURCES}/http.c" "${WEFT_LLHTTP_SOURCES}/llhttp.c")
 target_include_directories(weft_llhttp PRIVATE "${WEFT_LLHTTP_INCLUDE}/llhttp")
+# Strict: names are tokens, and a target has no bytes that must be escaped.
+target_compile_definitions(weft_llhttp PRIVATE LLHTTP_STRICT_MODE=1)
 target_compile_options(weft_llhttp PRIVATE -w ${WEFT_SANITIZE_OPTIONS})
 
 weft_library(http ROOMS http LINK weft_net)

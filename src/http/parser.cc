@@ -23,17 +23,10 @@ void extend(std::string_view& view, const char* at, std::size_t length) noexcept
 
 bool is_space(char c) noexcept { return c == ' ' || c == '\t'; }
 
-// RFC 9112, 2.2 and 5.2: every line ends in CRLF, and none goes on in the next.
-bool lines_are_whole(std::string_view head) noexcept {
-  const char* at = head.data();
-  const char* end = at + head.size();
-  while (
-      (at = static_cast<const char*>(std::memchr(at, '\n', static_cast<std::size_t>(end - at))))) {
-    if (at == head.data() || at[-1] != '\r') return false;
-    ++at;
-    if (at < end && is_space(*at)) return false;
-  }
-  return true;
+// Past the spaces, and past CRLF; null if that is not what stands there.
+const char* end_of_line(const char* at) noexcept {
+  while (is_space(*at)) ++at;
+  return at[0] == '\r' && at[1] == '\n' ? at + 2 : nullptr;
 }
 
 bool is_upper(char c) noexcept { return c >= 'A' && c <= 'Z'; }
@@ -101,7 +94,9 @@ int MessageParser::on_name_end(llhttp_t* parser) noexcept {
 int MessageParser::on_value(llhttp_t* parser, const char* at, std::size_t length) noexcept {
   MessageParser& self = of(parser);
   if (!self.in_head_) return on_extension(parser, at, length);
-  extend(self.fields_.back().value, at, length);
+  std::string_view& value = self.fields_.back().value;
+  if (value.data() && at != value.data() + value.size()) self.is_folded_ = true;
+  extend(value, at, length);
   return 0;
 }
 
@@ -196,6 +191,7 @@ void MessageParser::moved(const char* from, const char* to) noexcept {
 void MessageParser::begin(bool idle) noexcept {
   in_head_ = true;
   name_is_whole_ = true;
+  is_folded_ = false;
   wants_upgrade_ = false;
   no_body_ = false;
   head_flags_ = 0;
@@ -211,49 +207,60 @@ bool MessageParser::finish() noexcept {
   return llhttp_finish(&parser_) == HPE_OK || paused_at_message_;
 }
 
-bool MessageParser::examine() {
-  if (!lines_are_whole(head_)) {
-    return refuse(400, "a line does not end in CRLF, or goes on in the next one");
-  }
-  if (head_.size() > limits_.bytes_max) {
-    return refuse(431, "the head is too large");
-  }
+// RFC 9112, 2.2 and 5.2: every line ends in CRLF, and none goes on in the next. So the fields lie one behind the other,
+// with nothing between them but what belongs there; and what llhttp found is compared with that, not the bytes read again.
+bool MessageParser::lines_are_whole(const char* first) noexcept {
+  if (is_folded_) return false;
+  const char* at = first;
   for (Header& field : fields_) {
-    if (field.name.empty() || field.name.find(' ') != field.name.npos) {
-      return refuse(400, "a header field's name is empty, or has a space in it");
-    }
+    if (field.name.empty() || field.name.data() != at) return false;
+    at += field.name.size();
+    if (*at++ != ':') return false;
+    while (is_space(*at)) ++at;
+    if (!field.value.empty() && field.value.data() != at) return false;
+    at = end_of_line(at + field.value.size());
+    if (!at) return false;
     while (!field.value.empty() && is_space(field.value.back())) field.value.remove_suffix(1);
   }
-  return kind_ == Kind::response || examine_request();
+  const char* end = head_.data() + head_.size();
+  return at + 2 == end && at[0] == '\r' && at[1] == '\n';
 }
 
-bool MessageParser::examine_request() {
-  // RFC 9112, 3: exactly "method SP target SP HTTP/1.x". llhttp knows other protocols, and takes more spaces.
-  std::string_view name = method_name();
+bool MessageParser::examine() {
+  if (head_.size() > limits_.bytes_max) return refuse(431, "the head is too large");
   std::size_t at = 0;
-  while (at < head_.size() && (head_[at] == '\r' || head_[at] == '\n'))
-    ++at;  // 2.2: empty lines before it
-  std::string_view line = head_.substr(at);
-  std::size_t version_at = name.size() + 1 + target_.size() + 1;
-  if (parser_.method > HTTP_SOURCE || target_.data() != line.data() + name.size() + 1 ||
-      line.substr(version_at, 5) != "HTTP/" || line.substr(version_at + 8, 2) != "\r\n") {
+  while (head_[at] == '\r' || head_[at] == '\n') ++at;  // 2.2: empty lines before it
+  if (kind_ == Kind::request && !examine_request_line(head_.substr(at))) return false;
+  const char* first =
+      static_cast<const char*>(std::memchr(head_.data() + at, '\n', head_.size() - at)) + 1;
+  if (!lines_are_whole(first)) {
+    return refuse(400, "a header field is malformed, or goes on in the next line");
+  }
+  return kind_ == Kind::response || examine_coding();
+}
+
+// RFC 9112, 3: exactly "method SP target SP HTTP/1.x CRLF". llhttp knows other protocols, and takes more spaces.
+bool MessageParser::examine_request_line(std::string_view line) noexcept {
+  std::size_t name_bytes = method_name().size();
+  std::size_t version_at = name_bytes + 1 + target_.size() + 1;
+  if (parser_.method > HTTP_SOURCE || target_.data() != line.data() + name_bytes + 1 ||
+      line.size() < version_at + 10 || line.substr(version_at, 5) != "HTTP/" ||
+      line.substr(version_at + 8, 2) != "\r\n") {
     return refuse(400, "the request line is malformed");
   }
   if (parser_.http_major != 1 || parser_.http_minor > 1) {
     return refuse(505, "the version is neither HTTP/1.0 nor HTTP/1.1");
   }
-  if (std::ranges::any_of(target_, [](unsigned char c) { return c <= 0x20 || c >= 0x7f; })) {
-    return refuse(400, "the target has characters that must be escaped");
-  }
-  if (has_transfer_encoding()) {
-    if (parser_.http_minor == 0) {
-      return refuse(400, "HTTP/1.0 has no transfer codings");
-    }
-    for (const Header& field : fields_) {
-      if (equal_ignoring_case(field.name, "transfer-encoding") &&
-          !equal_ignoring_case(field.value, "chunked")) {
-        return refuse(501, "the only transfer coding is chunked");
-      }
+  return true;
+}
+
+bool MessageParser::examine_coding() noexcept {
+  if (!has_transfer_encoding()) return true;
+  if (parser_.http_minor == 0) return refuse(400, "HTTP/1.0 has no transfer codings");
+  for (const Header& field : fields_) {
+    if (equal_ignoring_case(field.name, "transfer-encoding") &&
+        !equal_ignoring_case(field.value, "chunked")) {
+      return refuse(501, "the only transfer coding is chunked");
     }
   }
   return true;

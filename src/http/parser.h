@@ -101,12 +101,15 @@ class MessageParser {
   void fail_as(llhttp_errno_t error, std::string_view bytes) noexcept;
   // What llhttp lets pass: docs/design/http.md.
   [[nodiscard]] bool examine();
-  [[nodiscard]] bool examine_request();
+  [[nodiscard]] bool examine_request_line(std::string_view line) noexcept;
+  [[nodiscard]] bool lines_are_whole(const char* first) noexcept;
+  [[nodiscard]] bool examine_coding() noexcept;
 
   llhttp_t parser_;
   Kind kind_;
   bool in_head_ = true;
   bool name_is_whole_ = true;
+  bool is_folded_ = false;
   bool paused_at_message_ = false;
   bool keeps_alive_ = false;
   bool wants_upgrade_ = false;

@@ -261,12 +261,12 @@ TEST_F(HttpServer, NotesEveryAnswer) {
   Talk talk{.options = {.access_log = [&](const AccessRecord& record) {
               lines.push_back(to_string(record));
             }}};
-  ask("GET /?a=1 HTTP/1.1\r\nHost: a\r\n\r\nGET /none\"x HTTP/1.1\r\nHost: "
+  ask("GET /?a=1 HTTP/1.1\r\nHost: a\r\n\r\nGET /none\\x HTTP/1.1\r\nHost: "
       "a\r\n\r\nnonsense\r\n\r\n",
       talk);
   ASSERT_EQ(lines.size(), 3u);
   EXPECT_TRUE(lines[0].ends_with("\"GET /?a=1 HTTP/1.1\" 200 7")) << lines[0];
-  EXPECT_NE(lines[1].find("/none\\x22x HTTP/1.1\" 404"), std::string::npos) << lines[1];
+  EXPECT_NE(lines[1].find("/none\\x5cx HTTP/1.1\" 404"), std::string::npos) << lines[1];
   EXPECT_NE(lines[2].find("\"- - HTTP/1.1\" 400"), std::string::npos) << lines[2];
 }
 
