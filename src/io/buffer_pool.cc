@@ -13,6 +13,7 @@ namespace weft::inline v0::detail {
 namespace {
 
 struct HeapBuffer : PooledBuffer {
+  HeapBuffer() noexcept { start = bytes; }
   std::byte bytes[BufferPool::kBytes];
 };
 
@@ -36,15 +37,14 @@ BufferPool::~BufferPool() { ::munmap(memory_, memory_bytes_); }
 
 PooledBuffer* BufferPool::take() noexcept {
   if (!free_) take_returned();
-  if (!free_) [[unlikely]] {
-    auto* buffer = new (std::nothrow) HeapBuffer;
-    if (buffer) buffer->start = buffer->bytes;
-    return buffer;
-  }
+  if (!free_) [[unlikely]]
+    return new (std::nothrow) HeapBuffer;
   PooledBuffer* buffer = std::exchange(free_, free_->next);
   note_lent();
   return buffer;
 }
+
+PooledBuffer* BufferPool::from_heap() { return new HeapBuffer; }
 
 void BufferPool::put(PooledBuffer& buffer) noexcept { buffer.next = std::exchange(free_, &buffer); }
 

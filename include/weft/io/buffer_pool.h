@@ -54,6 +54,8 @@ class BufferPool {
 
   // Returns: a buffer, or null if there is no memory.
   [[nodiscard]] PooledBuffer* take() noexcept;
+  // One that belongs to no pool. Throws std::bad_alloc.
+  [[nodiscard]] static PooledBuffer* from_heap();
   static void give_back(PooledBuffer& buffer) noexcept;
   // Puts in stock what was given back elsewhere.
   void take_returned() noexcept {

@@ -14,6 +14,8 @@
 //                home, by a lock. It may outlive its loop.
 // Allocation     none, as long as the stock lasts.
 #include <cstddef>
+#include <cstdint>
+#include <span>
 #include <utility>
 
 #include "weft/io/buffer_pool.h"
@@ -43,6 +45,17 @@ class [[nodiscard]] PooledBytes {
   [[nodiscard]] bool empty() const noexcept { return size() == 0; }
   [[nodiscard]] const std::byte* begin() const noexcept { return data(); }
   [[nodiscard]] const std::byte* end() const noexcept { return data() + size(); }
+
+  // One from the heap, empty, for a stream that has none to lend: write into room(), then say how much with set_size().
+  // Throws std::bad_alloc.
+  [[nodiscard]] static PooledBytes allocate() {
+    return PooledBytes(detail::BufferPool::from_heap());
+  }
+  [[nodiscard]] std::span<std::byte> room() noexcept { return {buffer_->start, kBytes}; }
+  void set_size(std::size_t bytes) noexcept {
+    buffer_->offset = 0;
+    buffer_->length = static_cast<std::uint32_t>(bytes);
+  }
 
   // For weft's own use: takes it over. Null: empty.
   explicit PooledBytes(detail::PooledBuffer* buffer) noexcept : buffer_(buffer) {}

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: MIT
+# The rooms http and ws: target weft_http. Needs llhttp, whose C sources come with Debian's node-llhttp and are compiled in.
+#
+#   WEFT_WITH_HTTP   AUTO: on if llhttp is found; ON: an error if it is not; OFF
+
+set(WEFT_WITH_HTTP AUTO CACHE STRING "HTTP and WebSocket: AUTO, ON or OFF")
+set_property(CACHE WEFT_WITH_HTTP PROPERTY STRINGS AUTO ON OFF)
+if(NOT WEFT_WITH_HTTP)
+  return()
+endif()
+
+find_path(WEFT_LLHTTP_INCLUDE llhttp/llhttp.h PATHS /usr/share/include)
+find_path(WEFT_LLHTTP_SOURCES llhttp.c PATHS /usr/share/llhttp)
+if(NOT WEFT_LLHTTP_INCLUDE OR NOT WEFT_LLHTTP_SOURCES)
+  if(WEFT_WITH_HTTP STREQUAL "ON")
+    message(FATAL_ERROR "WEFT_WITH_HTTP is ON, but llhttp was not found. Debian has it as node-llhttp; "
+                        "otherwise set WEFT_LLHTTP_INCLUDE and WEFT_LLHTTP_SOURCES")
+  endif()
+  message(STATUS "weft: no HTTP: llhttp was not found (Debian: node-llhttp)")
+  return()
+endif()
+
+enable_language(C)
+add_library(weft_llhttp OBJECT
+  "${WEFT_LLHTTP_SOURCES}/api.c" "${WEFT_LLHTTP_SOURCES}/http.c" "${WEFT_LLHTTP_SOURCES}/llhttp.c")
+target_include_directories(weft_llhttp PRIVATE "${WEFT_LLHTTP_INCLUDE}/llhttp")
+# Strict: names are tokens, and a target has no bytes that must be escaped.
+target_compile_definitions(weft_llhttp PRIVATE LLHTTP_STRICT_MODE=1)
+target_compile_options(weft_llhttp PRIVATE -w ${WEFT_SANITIZE_OPTIONS})
+
+weft_library(http ROOMS http LINK weft_net)
+target_sources(weft_http PRIVATE $<TARGET_OBJECTS:weft_llhttp>)
+target_include_directories(weft_http PRIVATE "${WEFT_LLHTTP_INCLUDE}")

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+// weft::http::Error: what goes wrong in this room and has no errno. A std::error_code, as net::Error.
+#include <system_error>
+#include <type_traits>
+
+namespace weft::inline v0::http {
+
+enum class Error {
+  body_too_large = 1,  // Limits::body_bytes_max, or Body::allow()
+  body_timeout,        // Limits::body_timeout
+  bad_body,            // its chunks are malformed
+  write_timeout,       // Limits::write_timeout
+  wrong_length,        // more, or less, than content_length() said
+  upgraded,            // another protocol has taken over
+};
+
+[[nodiscard]] const std::error_category& error_category() noexcept;
+[[nodiscard]] inline std::error_code make_error_code(Error error) noexcept {
+  return std::error_code(static_cast<int>(error), error_category());
+}
+
+}  // namespace weft::inline v0::http
+
+template <>
+struct std::is_error_code_enum<weft::http::Error> : std::true_type {};

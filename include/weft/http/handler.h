@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+// weft::http::Handler: what answers requests.
+//
+//     class Hello final : public http::Handler {
+//       Task<void> handle_request(const http::Request&, http::Response& response, http::Connection&) override {
+//         response.body("text/plain", "Hello.\n");
+//         co_return;
+//       }
+//     };
+//
+// One object answers for many connections, on the loop of each: on several workers it is called on several threads.
+// What it throws is logged, and the answer is 500 (or the end of the connection, if the answer was begun). A peer
+// that has gone is told by the next read or write.
+//
+// http::Router (router.h) is one that looks for another.
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "weft/base/result.h"
+#include "weft/core/task.h"
+#include "weft/http/request.h"
+#include "weft/http/response.h"
+#include "weft/http/transport.h"
+
+namespace weft::inline v0::http {
+
+// What carries this request.
+class Connection {
+ public:
+  // Who asks. Nothing: what carries it has no addresses.
+  [[nodiscard]] virtual std::optional<net::Address> peer_address() const = 0;
+  [[nodiscard]] virtual bool is_encrypted() const noexcept = 0;
+
+  // Another protocol takes over: sends 101 with the response's header fields, and gives the transport away.
+  // From then on the response has been sent, and the connection closes when the handler returns. Errors: not_supported if
+  // the version has no upgrade, or what the transport says. UsageError: the answer was begun.
+  struct Upgraded {
+    Transport* transport = nullptr;
+    std::vector<std::byte> read_ahead;  // what the peer sent behind its request
+  };
+  [[nodiscard]] virtual Task<Result<Upgraded>> upgrade(Response& response,
+                                                       std::string_view protocol) = 0;
+
+ protected:
+  ~Connection() = default;
+};
+
+class Handler {
+ public:
+  virtual ~Handler() = default;
+  [[nodiscard]] virtual Task<void> handle_request(const Request& request, Response& response,
+                                                  Connection& connection) = 0;
+};
+
+}  // namespace weft::inline v0::http

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+// weft::http::Limits: every bound of a server's connection, by name. docs/design/limits.md says what happens at each.
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+namespace weft::inline v0::http {
+
+struct Limits {
+  std::size_t connections_max = 10'000;
+
+  std::size_t target_bytes_max = 8 * 1024;  // 414
+  std::size_t head_bytes_max = 16 * 1024;   // 431: the request line and all fields, or all trailers
+  std::size_t header_fields_max = 100;      // 431
+  std::uint64_t body_bytes_max = 1024 * 1024;  // 413; Body::allow() for one request
+
+  std::chrono::milliseconds idle_timeout{60'000};   // between requests
+  std::chrono::milliseconds head_timeout{10'000};   // 408: first byte to the end of the head
+  std::chrono::milliseconds body_timeout{30'000};   // 408: without a byte
+  std::chrono::milliseconds write_timeout{30'000};  // without a byte that the peer takes
+  std::chrono::milliseconds linger_timeout{1'000};  // reading on after the last answer
+  std::chrono::milliseconds drain_timeout{10'000};  // from a stop to the cancel
+
+  std::size_t output_bytes = 64 * 1024;       // answers that wait to be written
+  std::size_t unread_body_bytes = 64 * 1024;  // read and dropped after a handler
+  std::uint64_t requests_max = std::numeric_limits<std::uint64_t>::max();  // on one connection
+};
+
+}  // namespace weft::inline v0::http

@@ -1,0 +1,502 @@
+// SPDX-License-Identifier: MIT
+#include "connection.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <exception>
+#include <system_error>
+#include <utility>
+
+#include "weft/base/log.h"
+#include "weft/base/steady_clock.h"
+#include "weft/core/ok.h"
+#include "weft/http/error.h"
+#include "weft/net/error.h"
+#include "weft/time/timeout.h"
+
+namespace weft::inline v0::http::detail {
+
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+// A piece of a body that is not copied into the output: it leaves from where it is.
+constexpr std::size_t kCopiedMax = 16 * 1024;
+
+// What linger() reads at most.
+constexpr std::size_t kLingerBytesMax = 256 * 1024;
+
+void append_number(std::string& text, std::uint64_t number, int base = 10) {
+  char digits[20];
+  auto [end, error] = std::to_chars(digits, digits + sizeof digits, number, base);
+  text.append(digits, end);
+}
+
+// RFC 9110, 7.2; RFC 9112, 3.2: one, and nothing in it that a host cannot have.
+bool is_host(std::string_view host) noexcept {
+  return host.find_first_of(" \t,/@?#\\") == host.npos;
+}
+
+std::string describe(std::exception_ptr error) {
+  try {
+    std::rethrow_exception(std::move(error));
+  } catch (const std::exception& known) {
+    return known.what();
+  } catch (...) {
+    return "an exception that is no std::exception";
+  }
+}
+
+// What an error of the body means for the peer, if the handler lets it through.
+int status_of(const std::error_code& error) noexcept {
+  if (error == Error::body_too_large) return 413;
+  if (error == Error::body_timeout) return 408;
+  if (error == Error::bad_body) return 400;
+  return 500;
+}
+
+int status_of(std::exception_ptr error) {
+  try {
+    std::rethrow_exception(std::move(error));
+  } catch (const std::system_error& known) {
+    return status_of(known.code());
+  } catch (...) {
+    return 500;
+  }
+}
+
+}  // namespace
+
+Http1Connection::Http1Connection(Server& server, Transport& transport)
+    : server_(server),
+      transport_(transport),
+      parser_(MessageParser::Kind::request,
+              {.target_bytes_max = server.options().limits.target_bytes_max,
+               .bytes_max = server.options().limits.head_bytes_max,
+               .fields_max = server.options().limits.header_fields_max}) {}
+
+void Http1Connection::stop() noexcept {
+  is_stopping_ = true;
+  if (waits_for_request_) transport_.close();
+}
+
+Task<void> Http1Connection::run() {
+  After after = After::next;
+  while (after == After::next) {
+    MessageParser::Step step{.taken = 0, .stop = Stop::more};
+    if (!input_.next().empty()) {
+      step = parser_.walk(input_.next());
+      input_.take(step.taken);
+    }
+    if (step.stop == Stop::more) {
+      bool goes_on = co_await read_head();
+      if (!goes_on) co_return;
+    } else if (step.stop == Stop::failed || !prepare(step.stop == Stop::head)) {
+      refuse(parser_.failure(), parser_.failure_text());
+      after = After::linger;
+    } else {
+      co_await call_handler();
+      // The usual case does not wait: no frame for it.
+      if (!response_.has_begun() && message_is_read_ && out_.size() < limits().output_bytes &&
+          response_.body().size() <= kCopiedMax) {
+        append_whole();
+        after = response_.closes() ? After::close : After::next;
+      } else {
+        after = co_await finish_answer();
+      }
+      note_access(request_.method_name(), request_.target());
+      parser_.begin(false);
+      input_.release();
+      head_began_ns_ = 0;
+    }
+  }
+  Result<void> written = co_await write_out();
+  if (written && (after == After::linger || !input_.next().empty())) co_await linger();
+  transport_.close();
+}
+
+// --- Reading ----------------------------------------------------------------------------------------
+
+// Returns: false if there will be no more requests, and all is done.
+Task<bool> Http1Connection::read_head() {
+  Result<void> written = co_await write_out();
+  if (!written) co_return false;
+  bool is_idle = parser_.head().empty();
+  if (is_idle && is_stopping_) co_return false;
+  milliseconds timeout = limits().idle_timeout;
+  if (is_idle) {
+    out_.shrink_to_fit();
+    input_.rest();
+    parser_.begin(true);
+  } else {
+    std::int64_t now = weft::detail::steady_ns();
+    if (head_began_ns_ == 0) head_began_ns_ = now;  // behind another request, in one buffer with it
+    std::int64_t spent = now - head_began_ns_;
+    timeout = limits().head_timeout - std::chrono::duration_cast<milliseconds>(nanoseconds(spent));
+  }
+  waits_for_request_ = is_idle;
+  Result<void> read = co_await read_more(std::max(timeout, milliseconds(0)), false);
+  waits_for_request_ = false;
+  if (read && is_idle) head_began_ns_ = weft::detail::steady_ns();
+  if (read) co_return true;
+  if (!is_idle && read.error() == std::errc::timed_out) {
+    refuse(408, "the head did not come in time");
+    written = co_await write_out();
+    if (written) co_await linger();
+  }
+  transport_.close();
+  co_return false;
+}
+
+Task<Result<void>> Http1Connection::read_more(milliseconds timeout, bool head_is_whole) {
+  PooledBytes more = co_await ok(within(timeout, transport_.read()));
+  if (more.empty()) co_return std::unexpected(make_error_code(net::Error::unexpected_end));
+  input_.add(std::move(more), parser_, head_is_whole);
+  co_return {};
+}
+
+// Returns: false if the request is to be refused.
+bool Http1Connection::prepare(bool has_body) {
+  Headers headers(parser_.fields());
+  std::string_view host;
+  std::size_t hosts = 0;
+  bool expects = false;
+  for (const Header& field : headers) {
+    if (equal_ignoring_case(field.name, "host")) {
+      host = field.value;
+      ++hosts;
+    } else if (equal_ignoring_case(field.name, "expect")) {
+      if (!equal_ignoring_case(field.value, "100-continue")) {
+        return parser_.refuse(417, "the only expectation is 100-continue");
+      }
+      expects = true;
+    }
+  }
+  bool is_1_1 = parser_.minor_version() == 1;
+  if (hosts > 1 || (hosts == 0 && is_1_1) || !is_host(host)) {
+    return parser_.refuse(400, "there is not exactly one host");
+  }
+  if (parser_.method() == Method::connect) {
+    return parser_.refuse(501, "this server is no proxy for CONNECT");
+  }
+
+  ++requests_;
+  message_is_read_ = !has_body;
+  expects_continue_ = expects && is_1_1 && has_body;
+  body_read_ = body_written_ = 0;
+  body_error_.clear();
+  is_chunked_ = false;
+  body_.reset(*this, has_body ? parser_.content_length() : 0, limits().body_bytes_max);
+  response_.reset(*this);
+  if (!parser_.keeps_alive() || is_stopping_ || requests_ >= limits().requests_max) {
+    response_.close_after();
+  }
+  if (!RequestBuilder::build(request_,
+                             {.method = parser_.method(),
+                              .version = is_1_1 ? Version::http_1_1 : Version::http_1_0,
+                              .method_name = parser_.method_name(),
+                              .target = parser_.target(),
+                              .authority = host,
+                              .headers = headers},
+                             body_)) {
+    return parser_.refuse(400, "the target is malformed");
+  }
+  return true;
+}
+
+Task<Result<std::size_t>> Http1Connection::read_body(std::span<std::byte> buffer) {
+  auto fail = [this](std::error_code error) {
+    body_error_ = error;
+    return std::unexpected(error);
+  };
+  if (is_upgraded_) co_return fail(make_error_code(Error::upgraded));
+  if (body_error_) co_return std::unexpected(body_error_);
+  if (body_.length().value_or(0) > body_.bytes_max()) {
+    co_return fail(make_error_code(Error::body_too_large));
+  }
+  while (!message_is_read_) {
+    if (input_.next().empty()) {
+      if (std::exchange(expects_continue_, false) && !response_.has_begun()) {
+        out_ += "HTTP/1.1 100 Continue\r\n\r\n";
+      }
+      Result<void> done = co_await write_out();
+      if (done) done = co_await read_more(limits().body_timeout, true);
+      if (!done && done.error() == std::errc::timed_out) {
+        co_return fail(make_error_code(Error::body_timeout));
+      }
+      if (!done) co_return fail(done.error());
+    }
+    MessageParser::Step step = parser_.walk(input_.next().substr(0, buffer.size()), buffer);
+    if (step.stop == Stop::failed) co_return fail(make_error_code(Error::bad_body));
+    input_.take(step.taken);
+    message_is_read_ = step.stop == Stop::message;
+    body_read_ += parser_.body_bytes();
+    if (body_read_ > body_.bytes_max()) co_return fail(make_error_code(Error::body_too_large));
+    if (parser_.body_bytes() > 0) co_return parser_.body_bytes();
+  }
+  co_return 0;
+}
+
+// H3. Returns: whether the next request can be read.
+Task<bool> Http1Connection::skip_body() {
+  if (message_is_read_) co_return true;
+  if (body_error_ || expects_continue_) co_return false;
+  std::uint64_t left =
+      body_.length().value_or(0) - std::min(body_read_, body_.length().value_or(0));
+  if (left > limits().unread_body_bytes) co_return false;
+  body_.allow(body_read_ + limits().unread_body_bytes);
+  std::array<std::byte, 4096> dropped;
+  while (true) {
+    Result<std::size_t> count = co_await read_body(dropped);
+    if (!count) co_return false;
+    if (*count == 0) co_return true;
+  }
+}
+
+// --- Answering --------------------------------------------------------------------------------------
+
+Task<void> Http1Connection::call_handler() {
+  std::exception_ptr error;
+  try {
+    co_await server_.handler().handle_request(request_, response_, *this);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  if (!error) co_return;
+  int status = status_of(error);
+  if (status == 500) {
+    log(LogLevel::error, "http: the handler of " + std::string(request_.method_name()) + " " +
+                             std::string(request_.target()) + " threw: " + describe(error));
+  }
+  if (is_upgraded_) co_return;
+  if (response_.has_begun()) {
+    is_broken_ = true;
+    co_return;
+  }
+  bool closes = response_.closes();
+  response_.reset(*this);
+  response_.status(status);
+  response_.body("text/plain", std::string(reason_phrase(status)) + "\n");
+  if (closes || status != 500) response_.close_after();
+}
+
+Task<Http1Connection::After> Http1Connection::finish_answer() {
+  if (is_upgraded_) co_return After::close;
+  bool was_streamed = response_.has_begun();
+  // The handler has left some of the body: what it wrote must not wait for that.
+  if (!message_is_read_ && (body_error_ || expects_continue_)) response_.close_after();
+  if (!was_streamed) {
+    if (response_.body().size() <= kCopiedMax) {
+      append_whole();
+    } else {
+      std::string body = std::move(response_.body());
+      bool is_sent = !has_no_body() && request_.method() != Method::head;
+      append_head(body.size());
+      body_written_ = is_sent ? body.size() : 0;
+      Result<void> written = co_await write_out(is_sent ? std::as_bytes(std::span(body))
+                                                        : std::span<const std::byte>());
+      if (!written) co_return After::close;
+    }
+  } else if (is_broken_ ||
+             (response_.content_length() && !has_no_body() && request_.method() != Method::head &&
+              *response_.content_length() != body_written_)) {
+    if (!is_broken_) {
+      log(LogLevel::error, "http: the answer to " + std::string(request_.target()) + " has " +
+                               std::to_string(body_written_) +
+                               " bytes, and content_length() promised " +
+                               std::to_string(*response_.content_length()));
+    }
+    is_broken_ = true;
+    out_.clear();
+    out_written_ = 0;
+    co_return After::close;
+  } else if (is_chunked_) {
+    out_ += "0\r\n\r\n";
+  }
+  bool is_read = co_await skip_body();
+  if (out_.size() >= limits().output_bytes) {
+    Result<void> written = co_await write_out();
+    if (!written) co_return After::close;
+  }
+  if (!is_read) co_return After::linger;
+  co_return response_.closes() ? After::close : After::next;
+}
+
+// An answer of the server's own, after which the connection ends.
+void Http1Connection::refuse(int status, std::string_view why) {
+  response_.reset(*this);
+  response_.status(status);
+  response_.close_after();
+  std::string text(reason_phrase(status));
+  text.append(": ").append(why).append("\n");
+  response_.body("text/plain", std::move(text));
+  is_chunked_ = false;
+  append_head(response_.body().size());
+  out_ += response_.body();
+  body_written_ = response_.body().size();
+  note_access("-", "-");
+}
+
+// RFC 9110, 6.4.1.
+bool Http1Connection::has_no_body() const noexcept {
+  return response_.status() == 204 || response_.status() == 304;
+}
+
+void Http1Connection::append_head(std::optional<std::uint64_t> length) {
+  response_.begin();
+  if (response_.status() == 200) {
+    out_ += "HTTP/1.1 200 OK\r\n";
+  } else {
+    out_ += "HTTP/1.1 ";
+    append_number(out_, static_cast<std::uint64_t>(response_.status()));
+    out_.append(" ").append(reason_phrase(response_.status())).append("\r\n");
+  }
+  out_ += response_.headers().lines();
+  if (!response_.find_header("date")) out_ += server_.date().now();
+  if (is_chunked_) {
+    out_ += "transfer-encoding: chunked\r\n";
+  } else if (length && !has_no_body()) {
+    out_ += "content-length: ";
+    append_number(out_, *length);
+    out_ += "\r\n";
+  }
+  if (response_.closes()) {
+    out_ += "connection: close\r\n";
+  } else if (request_.version() == Version::http_1_0) {
+    out_ += "connection: keep-alive\r\n";
+  }
+  out_ += "\r\n";
+}
+
+void Http1Connection::append_whole() {
+  append_head(response_.body().size());
+  if (has_no_body() || request_.method() == Method::head) return;
+  out_ += response_.body();
+  body_written_ = response_.body().size();
+}
+
+void Http1Connection::begin_stream() {
+  if (response_.has_begun()) return;
+  bool knows_chunks = request_.version() != Version::http_1_0;
+  is_chunked_ = !response_.content_length() && knows_chunks && !has_no_body();
+  // RFC 9112, 6.3: the end of the connection is the end of the body.
+  if (!response_.content_length() && !knows_chunks) response_.close_after();
+  append_head(response_.content_length());
+  if (request_.method() == Method::head) is_chunked_ = false;
+}
+
+Task<Result<void>> Http1Connection::write_body(Response& response,
+                                               std::span<const std::byte> bytes) {
+  if (is_upgraded_) co_return std::unexpected(make_error_code(Error::upgraded));
+  begin_stream();
+  if (bytes.empty()) co_return {};
+  bool is_sent = !has_no_body() && request_.method() != Method::head;
+  if (response.content_length() && *response.content_length() - body_written_ < bytes.size()) {
+    is_broken_ = true;
+    co_return std::unexpected(make_error_code(Error::wrong_length));
+  }
+  body_written_ += bytes.size();
+  if (!is_sent) co_return {};
+  std::string_view end;
+  if (is_chunked_) {
+    append_number(out_, bytes.size(), 16);
+    out_ += "\r\n";
+    end = "\r\n";
+  }
+  if (bytes.size() > kCopiedMax) {
+    // Who is cancelled in the middle has sent a part of a chunk.
+    is_broken_ = true;
+    Result<void> written = co_await write_out(bytes, end);
+    if (written) is_broken_ = false;
+    co_return written;
+  }
+  out_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size()).append(end);
+  if (out_.size() - out_written_ >= limits().output_bytes) co_return co_await write_out();
+  co_return {};
+}
+
+Task<Result<void>> Http1Connection::flush(Response&) {
+  if (is_upgraded_) co_return std::unexpected(make_error_code(Error::upgraded));
+  begin_stream();
+  co_return co_await write_out();
+}
+
+Task<Result<void>> Http1Connection::write_out(std::span<const std::byte> tail,
+                                              std::string_view end) {
+  while (true) {
+    std::array<net::Part, 3> parts{net::Part(std::string_view(out_).substr(out_written_)),
+                                   net::Part(tail), net::Part(end)};
+    std::span<net::Part> rest(parts);
+    net::drop_front(rest, 0);
+    if (rest.empty()) break;
+    std::span<const net::Part> list(rest);
+    Result<std::size_t> count =
+        co_await within(limits().write_timeout, transport_.write_some(list));
+    if (!count) {
+      bool is_late = count.error() == std::errc::timed_out;
+      co_return std::unexpected(is_late ? make_error_code(Error::write_timeout) : count.error());
+    }
+    std::size_t of_out = std::min(*count, out_.size() - out_written_);
+    out_written_ += of_out;
+    std::size_t of_tail = std::min(*count - of_out, tail.size());
+    tail = tail.subspan(of_tail);
+    end.remove_prefix(*count - of_out - of_tail);
+  }
+  out_.clear();
+  out_written_ = 0;
+  co_return {};
+}
+
+// Reads what is still on its way, so that the kernel does not reset the connection and our last answer with it.
+Task<void> Http1Connection::linger() {
+  Result<void> shut = co_await transport_.shutdown_write();
+  if (!shut) co_return;
+  auto drop = [this]() -> Task<void> {
+    for (std::size_t dropped = 0; dropped < kLingerBytesMax;) {
+      Result<PooledBytes> bytes = co_await transport_.read();
+      if (!bytes || bytes->empty()) co_return;
+      dropped += bytes->size();
+    }
+  };
+  co_await timeout(limits().linger_timeout, drop);
+}
+
+void Http1Connection::note_access(std::string_view method, std::string_view target) {
+  const auto& access_log = server_.options().access_log;
+  if (!access_log) return;
+  std::int64_t now = weft::detail::steady_ns();
+  access_log({.peer = transport_.peer_address(),
+              .method = method,
+              .target = target,
+              .version = request_.version(),
+              .status = is_upgraded_ ? 101 : response_.status(),
+              .body_bytes = body_written_,
+              .duration = nanoseconds(head_began_ns_ == 0 ? 0 : now - head_began_ns_)});
+}
+
+// --- Connection -------------------------------------------------------------------------------------
+
+Task<Result<Connection::Upgraded>> Http1Connection::upgrade(Response& response,
+                                                            std::string_view protocol) {
+  if (response.has_begun()) throw UsageError("Connection::upgrade() after the answer was begun");
+  if (!parser_.wants_upgrade() || !message_is_read_ || request_.version() == Version::http_1_0) {
+    co_return std::unexpected(std::make_error_code(std::errc::not_supported));
+  }
+  response.begin();
+  is_upgraded_ = true;
+  out_.append("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: ")
+      .append(protocol);
+  out_.append("\r\n").append(response.headers().lines()).append("\r\n");
+  co_await ok(write_out());
+  std::span<const std::byte> rest = std::as_bytes(std::span(input_.next()));
+  Upgraded upgraded;
+  upgraded.transport = &transport_;
+  upgraded.read_ahead.assign(rest.begin(), rest.end());
+  input_.take(rest.size());
+  co_return upgraded;
+}
+
+}  // namespace weft::inline v0::http::detail

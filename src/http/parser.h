@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+// MessageParser: llhttp, walked over bytes that may come in any pieces, and what it found as views.
+//
+// It looks at every byte once. Between the pieces of a head, whoever holds the bytes may move them: moved() tells.
+//
+// Invariants
+//   P1  the head's views lie in one contiguous stretch of memory, from begin() of the first piece on.
+//   P2  walk() stops behind the head exactly if a body follows, and behind the message always.
+#include <llhttp/llhttp.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "weft/http/message.h"
+
+namespace weft::inline v0::http::detail {
+
+struct HeadLimits {
+  std::size_t target_bytes_max;
+  std::size_t bytes_max;
+  std::size_t fields_max;
+};
+
+class MessageParser {
+ public:
+  enum class Kind : std::uint8_t { request, response };
+  enum class Stop : std::uint8_t { more, head, message, failed };
+  struct Step {
+    std::size_t taken;
+    Stop stop;
+  };
+
+  MessageParser(Kind kind, HeadLimits limits);
+  MessageParser(const MessageParser&) = delete;
+  MessageParser& operator=(const MessageParser&) = delete;
+
+  // What is of the body is copied to the front of `body`, which is as large as `bytes` or empty: then it is dropped.
+  [[nodiscard]] Step walk(std::string_view bytes, std::span<std::byte> body = {});
+  // Of the last walk().
+  [[nodiscard]] std::size_t body_bytes() const noexcept { return body_bytes_; }
+  // The bytes of the head lie elsewhere now.
+  void moved(const char* from, const char* to) noexcept;
+  // The next message begins; its views are gone. The memory for them is kept, unless `idle`.
+  void begin(bool idle) noexcept;
+
+  // --- The head, once walk() has stopped behind it, or behind the message ------------------------------------------
+
+  [[nodiscard]] std::string_view head() const noexcept { return head_; }
+  [[nodiscard]] std::string_view target() const noexcept { return target_; }
+  [[nodiscard]] const std::vector<Header>& fields() const noexcept { return fields_; }
+  [[nodiscard]] Method method() const noexcept;
+  [[nodiscard]] std::string_view method_name() const noexcept;
+  [[nodiscard]] int status() const noexcept { return parser_.status_code; }
+  [[nodiscard]] int minor_version() const noexcept { return parser_.http_minor; }
+  [[nodiscard]] int major_version() const noexcept { return parser_.http_major; }
+  [[nodiscard]] bool is_chunked() const noexcept { return (head_flags_ & F_CHUNKED) != 0; }
+  [[nodiscard]] bool has_transfer_encoding() const noexcept {
+    return (head_flags_ & F_TRANSFER_ENCODING) != 0;
+  }
+  // Nothing: chunked, or (a response) until the end.
+  [[nodiscard]] std::optional<std::uint64_t> content_length() const noexcept { return length_; }
+  [[nodiscard]] bool keeps_alive() const noexcept { return keeps_alive_; }
+  [[nodiscard]] bool wants_upgrade() const noexcept { return wants_upgrade_; }
+  // A response to HEAD: it has no body, whatever it says.
+  void expect_no_body() noexcept { no_body_ = true; }
+  // The peer has closed. Returns: whether that is where the message ends.
+  [[nodiscard]] bool finish() noexcept;
+
+  // Not the parser's own decision. Returns: false.
+  bool refuse(int status, const char* text) noexcept {
+    fail(status, text);
+    return false;
+  }
+
+  // --- Why it failed ------------------------------------------------------------------------------------------------
+
+  // The status of the answer: 400, 414, 431, 501 or 505.
+  [[nodiscard]] int failure() const noexcept { return failure_; }
+  [[nodiscard]] const char* failure_text() const noexcept { return failure_text_; }
+
+ private:
+  static const llhttp_settings_t& settings() noexcept;
+  static MessageParser& of(llhttp_t* parser) noexcept {
+    return *static_cast<MessageParser*>(parser->data);
+  }
+  static int on_target(llhttp_t*, const char* at, std::size_t length) noexcept;
+  static int on_name(llhttp_t*, const char* at, std::size_t length);
+  static int on_name_end(llhttp_t*) noexcept;
+  static int on_value(llhttp_t*, const char* at, std::size_t length) noexcept;
+  static int on_head(llhttp_t*) noexcept;
+  static int on_body(llhttp_t*, const char* at, std::size_t length) noexcept;
+  static int on_extension(llhttp_t*, const char* at, std::size_t length) noexcept;
+  static int on_message(llhttp_t*) noexcept;
+
+  int fail(int status, const char* text) noexcept;
+  void fail_as(llhttp_errno_t error, std::string_view bytes) noexcept;
+  // What llhttp lets pass: docs/design/http.md.
+  [[nodiscard]] bool examine();
+  [[nodiscard]] bool examine_request_line(std::string_view line) noexcept;
+  [[nodiscard]] bool lines_are_whole(const char* first) noexcept;
+  [[nodiscard]] bool examine_coding() noexcept;
+
+  llhttp_t parser_;
+  Kind kind_;
+  bool in_head_ = true;
+  bool name_is_whole_ = true;
+  bool is_folded_ = false;
+  bool paused_at_message_ = false;
+  bool keeps_alive_ = false;
+  bool wants_upgrade_ = false;
+  bool no_body_ = false;
+  std::uint16_t head_flags_ = 0;
+  int failure_ = 0;
+  const char* failure_text_ = "";
+  HeadLimits limits_;
+  std::size_t aside_bytes_ = 0;  // of trailers and of chunks' extensions
+  std::optional<std::uint64_t> length_;
+  std::string_view head_, target_;
+  std::vector<Header> fields_;
+  std::span<std::byte> body_;
+  std::size_t body_bytes_ = 0;
+};
+
+}  // namespace weft::inline v0::http::detail

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: MIT
+#include "weft/http/server.h"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <string>
+
+#include "support/http_fixture.h"
+#include "weft/http/error.h"
+
+namespace {
+
+using namespace weft;
+using namespace weft::http;
+using namespace std::chrono_literals;
+using testing_support::Answer;
+using testing_support::parse_answers;
+using testing_support::Talk;
+
+Task<void> hello(const Request&, Response& response) {
+  response.body("text/plain", "Hello.\n");
+  co_return;
+}
+
+Task<void> echo(const Request& request, Response& response) {
+  Result<std::string> body = co_await request.body().read_all();
+  response.body("text/plain", or_throw(std::move(body)));
+}
+
+struct HttpServer : testing::Test {
+  HttpServer() {
+    routes.get("/", hello);
+    routes.post("/echo", echo);
+  }
+  std::vector<Answer> ask(std::string_view bytes, Talk talk = {}) {
+    return parse_answers(talk(routes, bytes));
+  }
+  int status_of(std::string_view bytes, Talk talk = {}) {
+    std::vector<Answer> answers = ask(bytes, talk);
+    return answers.empty() ? 0 : answers.back().status;
+  }
+  Router routes;
+};
+
+TEST_F(HttpServer, AnswersAGet) {
+  auto answers = ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[0].head.substr(0, 17), "HTTP/1.1 200 OK\r\n");
+  EXPECT_EQ(answers[0].field("content-type"), "text/plain");
+  EXPECT_EQ(answers[0].field("content-length"), "7");
+  EXPECT_EQ(answers[0].field("date").size(), 29u);
+  EXPECT_EQ(answers[0].field("connection"), "");
+  EXPECT_EQ(answers[0].body, "Hello.\n");
+}
+
+TEST_F(HttpServer, AnswersPipelinedRequestsInOrder) {
+  std::string bytes;
+  for (int i = 0; i < 40; ++i) {
+    std::string body = "number " + std::to_string(i);
+    bytes += "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: " + std::to_string(body.size()) +
+             "\r\n\r\n" + body;
+  }
+  for (std::size_t piece : {1, 7, 4096}) {
+    auto answers = ask(bytes, {.wire = {.read_bytes_max = piece}});
+    ASSERT_EQ(answers.size(), 40u) << "in pieces of " << piece;
+    for (int i = 0; i < 40; ++i) EXPECT_EQ(answers[i].body, "number " + std::to_string(i));
+  }
+}
+
+TEST_F(HttpServer, ReadsChunkedBodies) {
+  auto answers =
+      ask("POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+          "4\r\nWiki\r\n5;ext=1\r\npedia\r\n0\r\nTrailer: x\r\n\r\n"
+          "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_EQ(answers[0].body, "Wikipedia");
+  EXPECT_EQ(answers[1].body, "Hello.\n");
+}
+
+TEST_F(HttpServer, StreamsAnAnswerInChunks) {
+  routes.get("/stream", [](const Request&, Response& response) -> Task<void> {
+    for (int i = 0; i < 3; ++i)
+      or_throw(co_await response.write("piece " + std::to_string(i) + "\n"));
+  });
+  auto answers = ask("GET /stream HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_TRUE(answers[0].is_chunked);
+  EXPECT_EQ(answers[0].body, "piece 0\npiece 1\npiece 2\n");
+}
+
+TEST_F(HttpServer, StreamsToHttp10UntilTheEnd) {
+  routes.get("/stream", [](const Request&, Response& response) -> Task<void> {
+    or_throw(co_await response.write("all of it"));
+  });
+  std::string text = Talk{}(routes, "GET /stream HTTP/1.0\r\n\r\n");
+  EXPECT_EQ(text.find("transfer-encoding"), text.npos);
+  EXPECT_NE(text.find("connection: close\r\n"), text.npos);
+  EXPECT_TRUE(text.ends_with("\r\n\r\nall of it")) << text;
+}
+
+TEST_F(HttpServer, LargeBodiesAreNotCopiedAndStillWhole) {
+  std::string large(300'000, 'x');
+  for (std::size_t i = 0; i < large.size(); ++i) large[i] = static_cast<char>('a' + i % 26);
+  routes.get("/large", [&](const Request&, Response& response) -> Task<void> {
+    response.body("text/plain", large);
+    co_return;
+  });
+  routes.get("/pieces", [&](const Request&, Response& response) -> Task<void> {
+    or_throw(co_await response.write(large));
+    or_throw(co_await response.write("and "));
+    or_throw(co_await response.write(large));
+  });
+  Talk talk{.wire = {.bytes_max = 4096, .write_bytes_max = 1000}};
+  auto answers =
+      ask("GET / HTTP/1.1\r\nHost: a\r\n\r\nGET /large HTTP/1.1\r\nHost: a\r\n\r\n"
+          "GET /pieces HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
+          talk);
+  ASSERT_EQ(answers.size(), 4u);
+  EXPECT_EQ(answers[1].body, large);
+  EXPECT_EQ(answers[2].body, large + "and " + large);
+  EXPECT_EQ(answers[3].body, "Hello.\n");
+}
+
+TEST_F(HttpServer, HeadHasTheLengthAndNoBody) {
+  auto answers = parse_answers(
+      Talk{}(routes, "HEAD / HTTP/1.1\r\nHost: a\r\n\r\nHEAD / HTTP/1.1\r\nHost: a\r\n\r\n"), true);
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_EQ(answers[0].field("content-length"), "7");
+}
+
+TEST_F(HttpServer, NoContentHasNeitherLengthNorBody) {
+  routes.get("/none", [](const Request&, Response& response) -> Task<void> {
+    response.status(204);
+    response.body("dropped");
+    co_return;
+  });
+  auto answers = ask("GET /none HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_EQ(answers[0].field("content-length"), "");
+  EXPECT_EQ(answers[1].body, "Hello.\n");
+}
+
+TEST_F(HttpServer, KeepsAliveAsTheVersionSays) {
+  EXPECT_EQ(ask("GET / HTTP/1.0\r\n\r\nGET / HTTP/1.0\r\n\r\n").size(), 1u);
+  EXPECT_EQ(ask("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\nGET / HTTP/1.0\r\n\r\n").size(),
+            2u);
+  EXPECT_EQ(
+      ask("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n")
+          .size(),
+      1u);
+  auto answers = ask("GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n");
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[0].field("connection"), "keep-alive");
+}
+
+TEST_F(HttpServer, RequestsMaxClosesWithTheLastAnswer) {
+  std::string get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+  Talk talk{.options = {.limits = {.requests_max = 2}}};
+  auto answers = ask(get + get + get, talk);
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_EQ(answers[0].field("connection"), "");
+  EXPECT_EQ(answers[1].field("connection"), "close");
+}
+
+TEST_F(HttpServer, WhatAHandlerThrowsIs500AndTheConnectionGoesOn) {
+  routes.get("/throws", [](const Request&, Response&) -> Task<void> {
+    throw std::runtime_error("on purpose");
+    co_return;
+  });
+  auto answers = ask("GET /throws HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_EQ(answers[0].status, 500);
+  EXPECT_EQ(answers[1].status, 200);
+}
+
+TEST_F(HttpServer, AnAnswerThatBreaksOffHasNoLastChunk) {
+  routes.get("/throws", [](const Request&, Response& response) -> Task<void> {
+    or_throw(co_await response.write("begun"));
+    or_throw(co_await response.flush());
+    throw std::runtime_error("on purpose");
+  });
+  std::string text =
+      Talk{}(routes, "GET /throws HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_TRUE(text.ends_with("5\r\nbegun\r\n")) << text;
+}
+
+TEST_F(HttpServer, ALengthThatIsNotKeptEndsTheConnection) {
+  routes.get("/short", [](const Request&, Response& response) -> Task<void> {
+    response.content_length(10);
+    or_throw(co_await response.write("five."));
+    or_throw(co_await response.flush());
+  });
+  std::string text =
+      Talk{}(routes, "GET /short HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_TRUE(text.ends_with("\r\n\r\nfive.")) << text;
+  Result<void> said;
+  routes.get("/long", [&](const Request&, Response& response) -> Task<void> {
+    response.content_length(3);
+    said = co_await response.write("five.");
+  });
+  text = Talk{}(routes, "GET /long HTTP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_EQ(said.error(), Error::wrong_length);
+  EXPECT_EQ(text.find("five"), text.npos);
+}
+
+TEST_F(HttpServer, AnUnreadBodyIsSkippedUpToALimit) {
+  std::string body(1000, 'b');
+  std::string post = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n" + body;
+  routes.post("/", hello);
+  std::string next = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+  EXPECT_EQ(ask(post + next).size(), 2u);
+  Talk talk{.options = {.limits = {.unread_body_bytes = 999}}};
+  EXPECT_EQ(ask(post + next, talk).size(), 1u);
+  std::string chunked = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3e8\r\n" +
+                        body + "\r\n0\r\n\r\n";
+  EXPECT_EQ(ask(chunked + next).size(), 2u);
+  EXPECT_EQ(ask(chunked + next, talk).size(), 1u);
+}
+
+TEST_F(HttpServer, ContinueIsSentWhenTheBodyIsAskedFor) {
+  std::string post =
+      "POST /echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n";
+  EventLoop loop;
+  Server server(routes);
+  std::string first, second;
+  auto talk = [&]() -> Task<void> {
+    auto [client, served] = net::memory_streams();
+    net::MemoryStream mine = std::move(client);
+    StreamTransport transport(std::move(served));
+    auto ask_twice = [&]() -> Task<void> {
+      std::array<std::byte, 4096> buffer;
+      auto read = [&]() -> Task<std::string> {
+        Result<std::size_t> count = co_await mine.read_some(buffer);
+        co_return std::string(reinterpret_cast<char*>(buffer.data()), or_throw(count));
+      };
+      or_throw(co_await net::write_all(mine, post));
+      first = co_await read();
+      or_throw(co_await net::write_all(mine, "ok"));
+      second = co_await read();
+      mine.close();
+    };
+    auto serve = [&]() -> Task<void> { co_await server.serve_connection(transport); };
+    co_await all_of(serve(), ask_twice());
+  };
+  run(loop, talk());
+  EXPECT_EQ(first, "HTTP/1.1 100 Continue\r\n\r\n");
+  EXPECT_TRUE(second.ends_with("ok")) << second;
+
+  // One who does not read it does not ask for it, and cannot know where the next request begins.
+  routes.post("/", hello);
+  auto answers =
+      ask("POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n");
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[0].status, 200);
+  EXPECT_EQ(answers[0].field("connection"), "close");
+}
+
+TEST_F(HttpServer, NotesEveryAnswer) {
+  std::vector<std::string> lines;
+  Talk talk{.options = {.access_log = [&](const AccessRecord& record) {
+              lines.push_back(to_string(record));
+            }}};
+  ask("GET /?a=1 HTTP/1.1\r\nHost: a\r\n\r\nGET /none\\x HTTP/1.1\r\nHost: "
+      "a\r\n\r\nnonsense\r\n\r\n",
+      talk);
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_TRUE(lines[0].ends_with("\"GET /?a=1 HTTP/1.1\" 200 7")) << lines[0];
+  EXPECT_NE(lines[1].find("/none\\x5cx HTTP/1.1\" 404"), std::string::npos) << lines[1];
+  EXPECT_NE(lines[2].find("\"- - HTTP/1.1\" 400"), std::string::npos) << lines[2];
+}
+
+// --- Limits: docs/design/limits.md -------------------------------------------------------------------
+
+TEST_F(HttpServer, LimitsHaveTheirStatus) {
+  std::string host = "Host: a\r\n";
+  Talk talk{.options = {.limits = {.target_bytes_max = 100,
+                                   .head_bytes_max = 1000,
+                                   .header_fields_max = 5,
+                                   .body_bytes_max = 10}}};
+  EXPECT_EQ(status_of("GET /" + std::string(99, 'x') + " HTTP/1.1\r\n" + host + "\r\n", talk), 404);
+  EXPECT_EQ(status_of("GET /" + std::string(100, 'x') + " HTTP/1.1\r\n" + host + "\r\n", talk),
+            414);
+  EXPECT_EQ(
+      status_of("GET / HTTP/1.1\r\n" + host + "A: " + std::string(900, 'x') + "\r\n\r\n", talk),
+      200);
+  EXPECT_EQ(
+      status_of("GET / HTTP/1.1\r\n" + host + "A: " + std::string(1000, 'x') + "\r\n\r\n", talk),
+      431);
+  EXPECT_EQ(status_of("GET / HTTP/1.1\r\n" + host + "A: " + std::string(100'000, 'x'), talk), 431);
+  EXPECT_EQ(status_of("GET / HTTP/1.1\r\n" + host + "A:\r\nB:\r\nC:\r\nD:\r\n\r\n", talk), 200);
+  EXPECT_EQ(status_of("GET / HTTP/1.1\r\n" + host + "A:\r\nB:\r\nC:\r\nD:\r\nE:\r\n\r\n", talk),
+            431);
+  EXPECT_EQ(
+      status_of("POST /echo HTTP/1.1\r\n" + host + "Content-Length: 10\r\n\r\n0123456789", talk),
+      200);
+  EXPECT_EQ(
+      status_of("POST /echo HTTP/1.1\r\n" + host + "Content-Length: 11\r\n\r\n0123456789a", talk),
+      413);
+  EXPECT_EQ(status_of("POST /echo HTTP/1.1\r\n" + host +
+                          "Transfer-Encoding: chunked\r\n\r\nb\r\n0123456789a\r\n0\r\n\r\n",
+                      talk),
+            413);
+  EXPECT_EQ(status_of("GET / HTTP/1.1\r\n" + host + "Expect: the-moon\r\n\r\n", talk), 417);
+}
+
+TEST_F(HttpServer, AHandlerMayAllowALargerBody) {
+  routes.post("/large", [](const Request& request, Response& response) -> Task<void> {
+    request.body().allow(100);
+    response.body(or_throw(co_await request.body().read_all()));
+  });
+  Talk talk{.options = {.limits = {.body_bytes_max = 10}}};
+  EXPECT_EQ(status_of("POST /large HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n" +
+                          std::string(100, 'x'),
+                      talk),
+            200);
+  EXPECT_EQ(status_of("POST /large HTTP/1.1\r\nHost: a\r\nContent-Length: 101\r\n\r\n" +
+                          std::string(101, 'x'),
+                      talk),
+            413);
+}
+
+// A client that sends `bytes`, then nothing, and waits for the end.
+std::string stall(Handler& handler, std::string bytes, Limits limits) {
+  EventLoop loop;
+  Server server(handler, {.limits = limits});
+  std::string answer;
+  auto talk = [&]() -> Task<void> {
+    auto [client, served] = net::memory_streams();
+    net::MemoryStream mine = std::move(client);
+    StreamTransport transport(std::move(served));
+    auto question = [&]() -> Task<void> {
+      or_throw(co_await net::write_all(mine, bytes));
+      answer = co_await testing_support::read_to_end(mine);
+      mine.close();
+    };
+    auto serve = [&]() -> Task<void> { co_await server.serve_connection(transport); };
+    co_await all_of(serve(), question());
+  };
+  run(loop, talk());
+  return answer;
+}
+
+TEST_F(HttpServer, SlowPeersRunOutOfTime) {
+  Limits limits{
+      .idle_timeout = 20ms, .head_timeout = 20ms, .body_timeout = 20ms, .linger_timeout = 20ms};
+  EXPECT_EQ(stall(routes, "", limits), "");
+  EXPECT_EQ(parse_answers(stall(routes, "GET / HT", limits)).at(0).status, 408);
+  EXPECT_EQ(parse_answers(stall(routes, "GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HT", limits))
+                .at(1)
+                .status,
+            408);
+  auto answers = parse_answers(
+      stall(routes, "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nab", limits));
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[0].status, 408);
+  EXPECT_EQ(answers[0].field("connection"), "close");
+}
+
+TEST_F(HttpServer, APeerThatDoesNotReadRunsOutOfTime) {
+  Result<void> said;
+  routes.get("/endless", [&](const Request&, Response& response) -> Task<void> {
+    std::string piece(1000, 'x');
+    while (said) said = co_await response.write(piece);
+  });
+  EventLoop loop;
+  Server server(routes, {.limits = {.write_timeout = 20ms}});
+  auto talk = [&]() -> Task<void> {
+    auto [client, served] = net::memory_streams();
+    net::MemoryStream mine = std::move(client);
+    StreamTransport transport(std::move(served));
+    or_throw(co_await net::write_all(mine, "GET /endless HTTP/1.1\r\nHost: a\r\n\r\n"));
+    co_await server.serve_connection(transport);
+  };
+  run(loop, talk());
+  EXPECT_EQ(said.error(), Error::write_timeout);
+}
+
+}  // namespace
