@@ -71,18 +71,25 @@ Task<void> keep_moving(IOContext& ctx) {
   for (std::size_t at = 0;; ++at) {
     co_await resume_on(ctx.loop(at % ctx.workers()));
     co_await on(ctx.loop((at + 1) % ctx.workers()), short_lived(Alive()));
-    co_await sleep_for(10us);
+    if (at % 8 == 7) co_await sleep_for(10us);
   }
 }
-Task<void> blocks(bool honours, std::atomic<int>& running) {
+// What blocks, on the pool's threads.
+struct Work {
+  std::atomic<int> begun = 0, running = 0;
+  std::atomic<int> heard = 0;  // ended because its token said so
+};
+Task<void> blocks(bool honours, Work& all) {
   Alive alive;
-  auto work = [&running, honours](StopToken stop) {
-    ++running;
+  auto work = [&all, honours](StopToken stop) {
+    ++all.running;
+    ++all.begun;
     auto until = std::chrono::steady_clock::now() + (honours ? 10s : 20ms);
     while (std::chrono::steady_clock::now() < until && !(honours && stop.stop_requested())) {
       std::this_thread::sleep_for(200us);
     }
-    --running;
+    if (honours && stop.stop_requested()) ++all.heard;
+    --all.running;
   };
   co_await blocking(work);
 }
@@ -112,22 +119,41 @@ class ShutdownTest : public ::testing::TestWithParam<Case> {
         break;
       case Busy::blocking_honours:
       case Busy::blocking_ignores:
-        for (int i = 0; i < 3; ++i) ctx.schedule(blocks(busy == Busy::blocking_honours, running));
+        blockers = 3;
+        for (int i = 0; i < blockers; ++i) {
+          ctx.schedule(blocks(busy == Busy::blocking_honours, work));
+        }
         break;
       case Busy::churn:
-        for (int i = 0; i < 8; ++i) ctx.schedule(keep_moving(ctx));
+        for (int i = 0; i < 32; ++i) ctx.schedule(keep_moving(ctx));
         break;
     }
   }
 
-  std::atomic<int> posted = 0, arrived = 0, running = 0;
-};
+  // A while, so that everybody is at it; and until all that shall block does.
+  Task<void> until_busy() {
+    co_await sleep_for(3ms);
+    while (work.begun < blockers) co_await sleep_for(100us);
+  }
+  void wait_until_busy() {
+    std::this_thread::sleep_for(3ms);
+    while (work.begun < blockers) std::this_thread::sleep_for(100us);
+  }
+  Task<void> stop_soon(IOContext& ctx) {
+    co_await until_busy();
+    ctx.stop();
+    co_await suspend_forever();
+  }
+  // Not on the worker that has to decide, if there is another.
+  Task<void> stop_from_afar(IOContext& ctx) {
+    co_await resume_on(ctx.loop(ctx.workers() - 1));
+    co_await stop_soon(ctx);
+  }
 
-Task<void> stop_soon(IOContext& ctx) {
-  co_await sleep_for(3ms);
-  ctx.stop();
-  co_await suspend_forever();
-}
+  std::atomic<int> posted = 0, arrived = 0;
+  Work work;
+  int blockers = 0;  // how many of them
+};
 
 TEST_P(ShutdownTest, EndsAndLeavesNothing) {
   auto [who, busy, workers] = GetParam();
@@ -143,12 +169,12 @@ TEST_P(ShutdownTest, EndsAndLeavesNothing) {
       ctx.run(stop_soon(ctx));
       break;
     case Who::scheduled_task:
-      ctx.schedule(stop_soon(ctx));
+      ctx.schedule(stop_from_afar(ctx));
       ctx.run();
       break;
     case Who::timer_callback: {
       auto post = [&]() -> Task<void> {
-        co_await sleep_for(2ms);
+        co_await until_busy();
         ctx.loop(0).post([&] { ctx.stop(); });
         co_await suspend_forever();
       };
@@ -157,7 +183,7 @@ TEST_P(ShutdownTest, EndsAndLeavesNothing) {
     }
     case Who::thread:
       stopper = std::thread([&] {
-        std::this_thread::sleep_for(3ms);
+        wait_until_busy();
         ctx.stop();
       });
       ctx.run();
@@ -166,8 +192,8 @@ TEST_P(ShutdownTest, EndsAndLeavesNothing) {
       signalled = &ctx;
       auto before = std::signal(SIGUSR2, &stop_it);
       pthread_t runner = pthread_self();
-      stopper = std::thread([runner] {
-        std::this_thread::sleep_for(3ms);
+      stopper = std::thread([this, runner] {
+        wait_until_busy();
         pthread_kill(runner, SIGUSR2);
       });
       ctx.run();
@@ -176,8 +202,15 @@ TEST_P(ShutdownTest, EndsAndLeavesNothing) {
     }
   }
   if (stopper.joinable()) stopper.join();
-  EXPECT_EQ(running, 0);
   EXPECT_EQ(posted, arrived) << "what was posted was run";
+  EXPECT_EQ(posted > 0, busy == Busy::posts);
+  EXPECT_EQ(work.running, 0);
+  if (who != Who::before_run) {
+    EXPECT_EQ(work.begun, blockers);
+  }
+  if (busy == Busy::blocking_honours) {
+    EXPECT_EQ(work.heard, work.begun) << "running work sees its token stopped";
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -193,14 +226,44 @@ INSTANTIATE_TEST_SUITE_P(
              std::to_string(std::get<2>(info.param));
     });
 
+// A stop reaches one worker after the other. Until it has come here, what is sent from here to those
+// that it has reached is taken, and arrives cancelled.
+TEST(ShutdownSpread, WhatWorkersSendEachOtherMeanwhileIsTaken) {
+  for (bool moves : {false, true}) {
+    live = 0;
+    std::atomic<bool> reached_first = false;
+    bool went_on = false;
+    IOContext ctx{{.workers = 2}};
+    auto main = [&]() -> Task<void> {
+      test::OnExit ended([&] { reached_first = true; });
+      co_await suspend_forever();
+    };
+    auto sends = [&]() -> Task<void> {
+      co_await resume_on(ctx.loop(1));
+      ctx.stop();
+      while (!reached_first) std::this_thread::yield();  // and so nothing reaches this worker
+      if (moves) {
+        co_await resume_on(ctx.loop(0));
+      } else {
+        co_await on(ctx.loop(0), waits(Alive()));
+      }
+      went_on = true;
+    };
+    ctx.schedule(sends());
+    ctx.run(main());
+    EXPECT_FALSE(went_on);
+    EXPECT_EQ(live, 0);
+  }
+}
+
 TEST(ShutdownWarning, NamesTheBlockingWorkThatIgnoresItsToken) {
   test::LogCapture log;
-  std::atomic<int> running = 0;
+  Work work;
   live = 0;
   IOContext ctx{{.workers = 2, .shutdown_warn = 2ms}};
-  ctx.schedule(blocks(false, running));
+  ctx.schedule(blocks(false, work));
   auto main = [&]() -> Task<void> {
-    while (running == 0) co_await sleep_for(100us);
+    while (work.running == 0) co_await sleep_for(100us);
     ctx.stop();
   };
   ctx.run(main());
