@@ -83,25 +83,38 @@ void Http1Connection::stop() noexcept {
   if (waits_for_request_) transport_.close();
 }
 
+// This is what an idle connection consists of: what it does not need while it waits is in frames of its own (H5).
 Task<void> Http1Connection::run() {
   After after = After::next;
   while (after == After::next) {
-    MessageParser::Step step{.taken = 0, .stop = Stop::more};
+    Stop stop = Stop::more;
     if (!input_.next().empty()) {
-      step = parser_.walk(input_.next());
+      MessageParser::Step step = parser_.walk(input_.next());
       input_.take(step.taken);
+      stop = step.stop;
     }
-    if (step.stop == Stop::more) {
-      bool goes_on = co_await read_head();
-      if (!goes_on) co_return;
-    } else if (step.stop == Stop::failed || !prepare(step.stop == Stop::head)) {
+    if (stop == Stop::more) {
+      if (!out_.empty()) {
+        Result<void> written = co_await write_out();
+        if (!written) break;
+      }
+      milliseconds timeout = prepare_wait();
+      if (waits_for_request_ && is_stopping_) break;
+      Result<PooledBytes> more = co_await within(timeout, transport_.read());
+      after = after_wait(std::move(more));
+    } else if (stop == Stop::failed || !prepare(stop == Stop::head)) {
       refuse(parser_.failure(), parser_.failure_text());
       after = After::linger;
     } else {
-      co_await call_handler();
-      // The usual case does not wait: no frame for it.
-      if (!response_.has_begun() && message_is_read_ && out_.size() < limits().output_bytes &&
-          response_.body().size() <= kCopiedMax) {
+      std::exception_ptr error;
+      try {
+        co_await server_.handler().handle_request(request_, response_, *this);
+      } catch (...) {
+        error = std::current_exception();
+      }
+      if (error) [[unlikely]]
+        answer_error(std::move(error));
+      if (answers_at_once()) {
         append_whole();
         after = response_.closes() ? After::close : After::next;
       } else {
@@ -113,49 +126,39 @@ Task<void> Http1Connection::run() {
       head_began_ns_ = 0;
     }
   }
-  Result<void> written = co_await write_out();
-  if (written && (after == After::linger || !input_.next().empty())) co_await linger();
+  if (after != After::next) co_await end(after == After::linger);
   transport_.close();
 }
 
 // --- Reading ----------------------------------------------------------------------------------------
 
-// Returns: false if there will be no more requests, and all is done.
-Task<bool> Http1Connection::read_head() {
-  Result<void> written = co_await write_out();
-  if (!written) co_return false;
-  bool is_idle = parser_.head().empty();
-  if (is_idle && is_stopping_) co_return false;
-  milliseconds timeout = limits().idle_timeout;
-  if (is_idle) {
+// Returns: how long.
+milliseconds Http1Connection::prepare_wait() {
+  waits_for_request_ = parser_.head().empty();
+  if (waits_for_request_) {
     out_.shrink_to_fit();
     input_.rest();
     parser_.begin(true);
-  } else {
-    std::int64_t now = weft::detail::steady_ns();
-    if (head_began_ns_ == 0) head_began_ns_ = now;  // behind another request, in one buffer with it
-    std::int64_t spent = now - head_began_ns_;
-    timeout = limits().head_timeout - std::chrono::duration_cast<milliseconds>(nanoseconds(spent));
+    return limits().idle_timeout;
   }
-  waits_for_request_ = is_idle;
-  Result<void> read = co_await read_more(std::max(timeout, milliseconds(0)), false);
-  waits_for_request_ = false;
-  if (read && is_idle) head_began_ns_ = weft::detail::steady_ns();
-  if (read) co_return true;
-  if (!is_idle && read.error() == std::errc::timed_out) {
-    refuse(408, "the head did not come in time");
-    written = co_await write_out();
-    if (written) co_await linger();
-  }
-  transport_.close();
-  co_return false;
+  std::int64_t now = weft::detail::steady_ns();
+  if (head_began_ns_ == 0) head_began_ns_ = now;  // behind another request, in one buffer with it
+  auto spent = std::chrono::duration_cast<milliseconds>(nanoseconds(now - head_began_ns_));
+  return std::max(limits().head_timeout - spent, milliseconds(0));
 }
 
-Task<Result<void>> Http1Connection::read_more(milliseconds timeout, bool head_is_whole) {
-  PooledBytes more = co_await ok(within(timeout, transport_.read()));
-  if (more.empty()) co_return std::unexpected(make_error_code(net::Error::unexpected_end));
-  input_.add(std::move(more), parser_, head_is_whole);
-  co_return {};
+Http1Connection::After Http1Connection::after_wait(Result<PooledBytes> more) {
+  bool was_idle = std::exchange(waits_for_request_, false);
+  if (more && !more->empty()) {
+    if (was_idle) head_began_ns_ = weft::detail::steady_ns();
+    input_.add(std::move(*more), parser_, false);
+    return After::next;
+  }
+  if (!was_idle && !more && more.error() == std::errc::timed_out) {
+    refuse(408, "the head did not come in time");
+    return After::linger;
+  }
+  return After::close;
 }
 
 // Returns: false if the request is to be refused.
@@ -222,12 +225,15 @@ Task<Result<std::size_t>> Http1Connection::read_body(std::span<std::byte> buffer
       if (std::exchange(expects_continue_, false) && !response_.has_begun()) {
         out_ += "HTTP/1.1 100 Continue\r\n\r\n";
       }
-      Result<void> done = co_await write_out();
-      if (done) done = co_await read_more(limits().body_timeout, true);
-      if (!done && done.error() == std::errc::timed_out) {
+      Result<void> written = co_await write_out();
+      if (!written) co_return fail(written.error());
+      Result<PooledBytes> more = co_await within(limits().body_timeout, transport_.read());
+      if (!more && more.error() == std::errc::timed_out) {
         co_return fail(make_error_code(Error::body_timeout));
       }
-      if (!done) co_return fail(done.error());
+      if (!more) co_return fail(more.error());
+      if (more->empty()) co_return fail(make_error_code(net::Error::unexpected_end));
+      input_.add(std::move(*more), parser_, true);
     }
     MessageParser::Step step = parser_.walk(input_.next().substr(0, buffer.size()), buffer);
     if (step.stop == Stop::failed) co_return fail(make_error_code(Error::bad_body));
@@ -258,29 +264,27 @@ Task<bool> Http1Connection::skip_body() {
 
 // --- Answering --------------------------------------------------------------------------------------
 
-Task<void> Http1Connection::call_handler() {
-  std::exception_ptr error;
-  try {
-    co_await server_.handler().handle_request(request_, response_, *this);
-  } catch (...) {
-    error = std::current_exception();
-  }
-  if (!error) co_return;
+void Http1Connection::answer_error(std::exception_ptr error) {
   int status = status_of(error);
   if (status == 500) {
     log(LogLevel::error, "http: the handler of " + std::string(request_.method_name()) + " " +
                              std::string(request_.target()) + " threw: " + describe(error));
   }
-  if (is_upgraded_) co_return;
+  if (is_upgraded_) return;
   if (response_.has_begun()) {
     is_broken_ = true;
-    co_return;
+    return;
   }
   bool closes = response_.closes();
   response_.reset(*this);
   response_.status(status);
   response_.body("text/plain", std::string(reason_phrase(status)) + "\n");
   if (closes || status != 500) response_.close_after();
+}
+
+bool Http1Connection::answers_at_once() noexcept {
+  return !response_.has_begun() && message_is_read_ && out_.size() < limits().output_bytes &&
+         response_.body().size() <= kCopiedMax;
 }
 
 Task<Http1Connection::After> Http1Connection::finish_answer() {
@@ -346,6 +350,7 @@ bool Http1Connection::has_no_body() const noexcept {
 }
 
 void Http1Connection::append_head(std::optional<std::uint64_t> length) {
+  if (is_stopping_) response_.close_after();
   response_.begin();
   if (response_.status() == 200) {
     out_ += "HTTP/1.1 200 OK\r\n";
@@ -448,6 +453,12 @@ Task<Result<void>> Http1Connection::write_out(std::span<const std::byte> tail,
   out_.clear();
   out_written_ = 0;
   co_return {};
+}
+
+// The last bytes leave. `lingers`: something may still be on its way to us.
+Task<void> Http1Connection::end(bool lingers) {
+  Result<void> written = co_await write_out();
+  if (written && (lingers || !input_.next().empty())) co_await linger();
 }
 
 // Reads what is still on its way, so that the kernel does not reset the connection and our last answer with it.
