@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "connection.h"
 
+#include <sys/uio.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -56,6 +58,15 @@ int status_of(const std::error_code& error) noexcept {
   if (error == Error::body_timeout) return 408;
   if (error == Error::bad_body) return 400;
   return 500;
+}
+
+// What the page cache has is read at once; the rest is the driver's.
+Task<Result<std::size_t>> read_at(Descriptor& file, std::span<std::byte> room,
+                                  std::uint64_t offset) {
+  iovec part{.iov_base = room.data(), .iov_len = room.size()};
+  ssize_t count = ::preadv2(file.number(), &part, 1, static_cast<off_t>(offset), RWF_NOWAIT);
+  if (count > 0) co_return static_cast<std::size_t>(count);
+  co_return co_await file.pread(room, static_cast<std::int64_t>(offset));
 }
 
 int status_of(std::exception_ptr error) {
@@ -297,7 +308,7 @@ Task<Http1Connection::After> Http1Connection::finish_answer() {
       append_whole();
     } else {
       std::string body = std::move(response_.body());
-      bool is_sent = !has_no_body() && request_.method() != Method::head;
+      bool is_sent = sends_body();
       append_head(body.size());
       body_written_ = is_sent ? body.size() : 0;
       Result<void> written = co_await write_out(is_sent ? std::as_bytes(std::span(body))
@@ -378,9 +389,22 @@ void Http1Connection::append_head(std::optional<std::uint64_t> length) {
 
 void Http1Connection::append_whole() {
   append_head(response_.body().size());
-  if (has_no_body() || request_.method() == Method::head) return;
+  if (!sends_body()) return;
   out_ += response_.body();
   body_written_ = response_.body().size();
+}
+
+bool Http1Connection::sends_body() const noexcept {
+  return !has_no_body() && request_.method() != Method::head;
+}
+
+Result<void> Http1Connection::count_body(std::uint64_t bytes) {
+  if (response_.content_length() && *response_.content_length() - body_written_ < bytes) {
+    is_broken_ = true;
+    return std::unexpected(make_error_code(Error::wrong_length));
+  }
+  body_written_ += bytes;
+  return {};
 }
 
 void Http1Connection::begin_stream() {
@@ -398,13 +422,8 @@ Task<Result<void>> Http1Connection::write_body(Response& response,
   if (is_upgraded_) co_return std::unexpected(make_error_code(Error::upgraded));
   begin_stream();
   if (bytes.empty()) co_return {};
-  bool is_sent = !has_no_body() && request_.method() != Method::head;
-  if (response.content_length() && *response.content_length() - body_written_ < bytes.size()) {
-    is_broken_ = true;
-    co_return std::unexpected(make_error_code(Error::wrong_length));
-  }
-  body_written_ += bytes.size();
-  if (!is_sent) co_return {};
+  if (Result<void> counted = count_body(bytes.size()); !counted) co_return counted;
+  if (!sends_body()) co_return {};
   std::string_view end;
   if (is_chunked_) {
     append_number(out_, bytes.size(), 16);
@@ -420,6 +439,52 @@ Task<Result<void>> Http1Connection::write_body(Response& response,
   }
   out_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size()).append(end);
   if (out_.size() - out_written_ >= limits().output_bytes) co_return co_await write_out();
+  co_return {};
+}
+
+Task<Result<void>> Http1Connection::write_file(Response& response, Descriptor& file,
+                                               FileRange range) {
+  if (is_upgraded_) co_return std::unexpected(make_error_code(Error::upgraded));
+  if (!response.has_begun() && !response.content_length()) response.content_length(range.bytes);
+  begin_stream();
+  if (!response.content_length()) co_return co_await copy_file(file, range);  // in chunks
+  if (Result<void> counted = count_body(range.bytes); !counted) co_return counted;
+  if (!sends_body()) co_return {};
+  // Who is cancelled, or fails, in the middle has sent a part of it.
+  is_broken_ = true;
+  Result<void> written;
+  while (range.bytes > kCopiedMax) {
+    written = co_await write_out();
+    if (!written) co_return written;
+    Result<std::size_t> count =
+        co_await within(limits().write_timeout, transport_.send_file(file, range));
+    if (!count && count.error() == std::errc::not_supported) break;
+    if (!count || *count == 0)
+      co_return std::unexpected(count ? make_error_code(Error::wrong_length) : count.error());
+    range.offset += *count;
+    range.bytes -= *count;
+  }
+  body_written_ -= range.bytes;  // counted again there
+  written = co_await copy_file(file, range);
+  if (written) is_broken_ = false;
+  co_return written;
+}
+
+// By way of our own memory.
+Task<Result<void>> Http1Connection::copy_file(Descriptor& file, FileRange range) {
+  constexpr std::size_t kPieceBytes = 64 * 1024;
+  auto size = static_cast<std::size_t>(std::min<std::uint64_t>(kPieceBytes, range.bytes));
+  auto buffer = std::make_unique_for_overwrite<std::byte[]>(size);
+  while (range.bytes > 0) {
+    auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(size, range.bytes));
+    std::span<std::byte> room(buffer.get(), wanted);
+    std::size_t count = co_await ok(read_at(file, room, range.offset));
+    if (count == 0) co_return std::unexpected(make_error_code(Error::wrong_length));
+    std::span<const std::byte> piece = room.first(count);
+    co_await ok(write_body(response_, piece));
+    range.offset += count;
+    range.bytes -= count;
+  }
   co_return {};
 }
 

@@ -44,8 +44,13 @@ class Http1Connection final : public ServedConnection,
   void append_head(std::optional<std::uint64_t> length);
   void append_whole();
   [[nodiscard]] bool has_no_body() const noexcept;
+  [[nodiscard]] bool sends_body() const noexcept;
   void begin_stream();
+  // Of the body that was promised.
+  [[nodiscard]] Result<void> count_body(std::uint64_t bytes);
   Task<Result<void>> write_body(Response& response, std::span<const std::byte> bytes) override;
+  Task<Result<void>> write_file(Response& response, Descriptor& file, FileRange range) override;
+  Task<Result<void>> copy_file(Descriptor& file, FileRange range);
   Task<Result<void>> flush(Response& response) override;
   // Writes out_, then `tail`.
   [[gnu::noinline]] Task<Result<void>> write_out(std::span<const std::byte> tail = {},

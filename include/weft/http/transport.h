@@ -14,6 +14,7 @@
 #include "weft/base/result.h"
 #include "weft/core/ok.h"
 #include "weft/core/task.h"
+#include "weft/http/response.h"
 #include "weft/io/pooled_bytes.h"
 #include "weft/net/address.h"
 #include "weft/net/stream.h"
@@ -27,6 +28,8 @@ class Transport {
   // The next bytes. Empty: the end.
   [[nodiscard]] virtual Task<Result<PooledBytes>> read() = 0;
   [[nodiscard]] virtual Task<Result<std::size_t>> write_some(std::span<const net::Part> parts) = 0;
+  // Some bytes of a file, without a copy. Returns: how many; 0: it has no more. Error not_supported: it cannot, use write_some().
+  [[nodiscard]] virtual Task<Result<std::size_t>> send_file(Descriptor& file, FileRange range) = 0;
   [[nodiscard]] virtual Task<Result<void>> shutdown_write() = 0;
   virtual void close() noexcept = 0;
   // Who is there. Nothing: it has no address.
@@ -34,6 +37,14 @@ class Transport {
   // Whether nobody between can read it.
   [[nodiscard]] virtual bool is_encrypted() const noexcept = 0;
 };
+
+namespace detail {
+
+// sendfile(2), on a socket that does not block.
+[[nodiscard]] Task<Result<std::size_t>> send_file(Descriptor& socket, Descriptor& file,
+                                                  FileRange range);
+
+}  // namespace detail
 
 template <net::Stream S>
 class StreamTransport final : public Transport {
@@ -52,6 +63,15 @@ class StreamTransport final : public Transport {
   }
   Task<Result<std::size_t>> write_some(std::span<const net::Part> parts) override {
     co_return co_await stream_.write_some(parts);
+  }
+  Task<Result<std::size_t>> send_file(Descriptor& file, FileRange range) override {
+    if constexpr (requires {
+                    { stream_.descriptor() } -> std::same_as<Descriptor&>;
+                  }) {
+      co_return co_await detail::send_file(stream_.descriptor(), file, range);
+    } else {
+      co_return std::unexpected(std::make_error_code(std::errc::not_supported));
+    }
   }
   Task<Result<void>> shutdown_write() override { co_return co_await stream_.shutdown_write(); }
   void close() noexcept override { stream_.close(); }

@@ -11,9 +11,9 @@ namespace {
 
 using namespace weft;
 using namespace weft::http;
-using testing_support::Answer;
-using testing_support::parse_answers;
-using testing_support::Talk;
+using test::Answer;
+using test::parse_answers;
+using test::Talk;
 
 // Answers with what it was asked.
 class Mirror final : public Handler {

@@ -14,9 +14,9 @@ namespace {
 using namespace weft;
 using namespace weft::http;
 using namespace std::chrono_literals;
-using testing_support::Answer;
-using testing_support::parse_answers;
-using testing_support::Talk;
+using test::Answer;
+using test::parse_answers;
+using test::Talk;
 
 Task<void> hello(const Request&, Response& response) {
   response.body("text/plain", "Hello.\n");
@@ -331,7 +331,7 @@ std::string stall(Handler& handler, std::string bytes, Limits limits) {
     StreamTransport transport(std::move(served));
     auto question = [&]() -> Task<void> {
       or_throw(co_await net::write_all(mine, bytes));
-      answer = co_await testing_support::read_to_end(mine);
+      answer = co_await test::read_to_end(mine);
       mine.close();
     };
     auto serve = [&]() -> Task<void> { co_await server.serve_connection(transport); };

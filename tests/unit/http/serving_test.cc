@@ -17,7 +17,7 @@ namespace {
 using namespace weft;
 using namespace weft::http;
 using namespace std::chrono_literals;
-using testing_support::parse_answers;
+using test::parse_answers;
 
 const std::string kGet = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
