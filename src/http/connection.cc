@@ -261,9 +261,6 @@ Task<Result<std::size_t>> Http1Connection::read_body(std::span<std::byte> buffer
 Task<bool> Http1Connection::skip_body() {
   if (message_is_read_) co_return true;
   if (body_error_ || expects_continue_) co_return false;
-  std::uint64_t left =
-      body_.length().value_or(0) - std::min(body_read_, body_.length().value_or(0));
-  if (left > limits().unread_body_bytes) co_return false;
   body_.allow(body_read_ + limits().unread_body_bytes);
   std::array<std::byte, 4096> dropped;
   while (true) {

@@ -256,6 +256,13 @@ TEST_F(HttpServer, ContinueIsSentWhenTheBodyIsAskedFor) {
   EXPECT_EQ(answers[0].field("connection"), "close");
 }
 
+TEST_F(HttpServer, AnUpgradeThatNobodyWantsIsAPlainRequest) {
+  std::string get = "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n";
+  auto answers = ask(get + get);
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_EQ(answers[1].status, 200);
+}
+
 TEST_F(HttpServer, NotesEveryAnswer) {
   std::vector<std::string> lines;
   Talk talk{.options = {.access_log = [&](const AccessRecord& record) {
