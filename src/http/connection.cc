@@ -160,6 +160,8 @@ milliseconds Http1Connection::prepare_wait() {
 
 Http1Connection::After Http1Connection::after_wait(Result<PooledBytes> more) {
   bool was_idle = std::exchange(waits_for_request_, false);
+  if (was_idle && is_stopping_)
+    return After::close;  // whatever has come: stop() has closed the transport
   if (more && !more->empty()) {
     if (was_idle) head_began_ns_ = weft::detail::steady_ns();
     input_.add(std::move(*more), parser_, false);

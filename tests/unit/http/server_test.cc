@@ -68,6 +68,19 @@ TEST_F(HttpServer, AnswersPipelinedRequestsInOrder) {
   }
 }
 
+TEST_F(HttpServer, PipelinedRequestsWithoutABodyMayBeTornAnywhere) {
+  std::string bytes;
+  for (int i = 0; i < 5; ++i) {
+    bytes +=
+        "GET /?" + std::string(static_cast<std::size_t>(i), 'x') + " HTTP/1.1\r\nHost: a\r\n\r\n";
+  }
+  for (std::size_t piece = 1; piece <= bytes.size(); ++piece) {
+    auto answers = ask(bytes, {.wire = {.read_bytes_max = piece}});
+    ASSERT_EQ(answers.size(), 5u) << "in pieces of " << piece;
+    for (const Answer& answer : answers) EXPECT_EQ(answer.status, 200) << "in pieces of " << piece;
+  }
+}
+
 TEST_F(HttpServer, ReadsChunkedBodies) {
   auto answers =
       ask("POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
