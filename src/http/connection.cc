@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "connection.h"
 
+#include <sys/uio.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -58,6 +60,15 @@ int status_of(const std::error_code& error) noexcept {
   return 500;
 }
 
+// What the page cache has is read at once; the rest is the driver's.
+Task<Result<std::size_t>> read_at(Descriptor& file, std::span<std::byte> room,
+                                  std::uint64_t offset) {
+  iovec part{.iov_base = room.data(), .iov_len = room.size()};
+  ssize_t count = ::preadv2(file.number(), &part, 1, static_cast<off_t>(offset), RWF_NOWAIT);
+  if (count > 0) co_return static_cast<std::size_t>(count);
+  co_return co_await file.pread(room, static_cast<std::int64_t>(offset));
+}
+
 int status_of(std::exception_ptr error) {
   try {
     std::rethrow_exception(std::move(error));
@@ -83,25 +94,38 @@ void Http1Connection::stop() noexcept {
   if (waits_for_request_) transport_.close();
 }
 
+// This is what an idle connection consists of: what it does not need while it waits is in frames of its own (H5).
 Task<void> Http1Connection::run() {
   After after = After::next;
   while (after == After::next) {
-    MessageParser::Step step{.taken = 0, .stop = Stop::more};
+    Stop stop = Stop::more;
     if (!input_.next().empty()) {
-      step = parser_.walk(input_.next());
+      MessageParser::Step step = parser_.walk(input_.next());
       input_.take(step.taken);
+      stop = step.stop;
     }
-    if (step.stop == Stop::more) {
-      bool goes_on = co_await read_head();
-      if (!goes_on) co_return;
-    } else if (step.stop == Stop::failed || !prepare(step.stop == Stop::head)) {
+    if (stop == Stop::more) {
+      if (!out_.empty()) {
+        Result<void> written = co_await write_out();
+        if (!written) break;
+      }
+      milliseconds timeout = prepare_wait();
+      if (waits_for_request_ && is_stopping_) break;
+      Result<PooledBytes> more = co_await within(timeout, transport_.read());
+      after = after_wait(std::move(more));
+    } else if (stop == Stop::failed || !prepare(stop == Stop::head)) {
       refuse(parser_.failure(), parser_.failure_text());
       after = After::linger;
     } else {
-      co_await call_handler();
-      // The usual case does not wait: no frame for it.
-      if (!response_.has_begun() && message_is_read_ && out_.size() < limits().output_bytes &&
-          response_.body().size() <= kCopiedMax) {
+      std::exception_ptr error;
+      try {
+        co_await server_.handler().handle_request(request_, response_, *this);
+      } catch (...) {
+        error = std::current_exception();
+      }
+      if (error) [[unlikely]]
+        answer_error(std::move(error));
+      if (answers_at_once()) {
         append_whole();
         after = response_.closes() ? After::close : After::next;
       } else {
@@ -113,49 +137,41 @@ Task<void> Http1Connection::run() {
       head_began_ns_ = 0;
     }
   }
-  Result<void> written = co_await write_out();
-  if (written && (after == After::linger || !input_.next().empty())) co_await linger();
+  if (after != After::next) co_await end(after == After::linger);
   transport_.close();
 }
 
 // --- Reading ----------------------------------------------------------------------------------------
 
-// Returns: false if there will be no more requests, and all is done.
-Task<bool> Http1Connection::read_head() {
-  Result<void> written = co_await write_out();
-  if (!written) co_return false;
-  bool is_idle = parser_.head().empty();
-  if (is_idle && is_stopping_) co_return false;
-  milliseconds timeout = limits().idle_timeout;
-  if (is_idle) {
+// Returns: how long.
+milliseconds Http1Connection::prepare_wait() {
+  waits_for_request_ = parser_.head().empty();
+  if (waits_for_request_) {
     out_.shrink_to_fit();
     input_.rest();
     parser_.begin(true);
-  } else {
-    std::int64_t now = weft::detail::steady_ns();
-    if (head_began_ns_ == 0) head_began_ns_ = now;  // behind another request, in one buffer with it
-    std::int64_t spent = now - head_began_ns_;
-    timeout = limits().head_timeout - std::chrono::duration_cast<milliseconds>(nanoseconds(spent));
+    return limits().idle_timeout;
   }
-  waits_for_request_ = is_idle;
-  Result<void> read = co_await read_more(std::max(timeout, milliseconds(0)), false);
-  waits_for_request_ = false;
-  if (read && is_idle) head_began_ns_ = weft::detail::steady_ns();
-  if (read) co_return true;
-  if (!is_idle && read.error() == std::errc::timed_out) {
-    refuse(408, "the head did not come in time");
-    written = co_await write_out();
-    if (written) co_await linger();
-  }
-  transport_.close();
-  co_return false;
+  std::int64_t now = weft::detail::steady_ns();
+  if (head_began_ns_ == 0) head_began_ns_ = now;  // behind another request, in one buffer with it
+  auto spent = std::chrono::duration_cast<milliseconds>(nanoseconds(now - head_began_ns_));
+  return std::max(limits().head_timeout - spent, milliseconds(0));
 }
 
-Task<Result<void>> Http1Connection::read_more(milliseconds timeout, bool head_is_whole) {
-  PooledBytes more = co_await ok(within(timeout, transport_.read()));
-  if (more.empty()) co_return std::unexpected(make_error_code(net::Error::unexpected_end));
-  input_.add(std::move(more), parser_, head_is_whole);
-  co_return {};
+Http1Connection::After Http1Connection::after_wait(Result<PooledBytes> more) {
+  bool was_idle = std::exchange(waits_for_request_, false);
+  if (was_idle && is_stopping_)
+    return After::close;  // whatever has come: stop() has closed the transport
+  if (more && !more->empty()) {
+    if (was_idle) head_began_ns_ = weft::detail::steady_ns();
+    input_.add(std::move(*more), parser_, false);
+    return After::next;
+  }
+  if (!was_idle && !more && more.error() == std::errc::timed_out) {
+    refuse(408, "the head did not come in time");
+    return After::linger;
+  }
+  return After::close;
 }
 
 // Returns: false if the request is to be refused.
@@ -222,12 +238,15 @@ Task<Result<std::size_t>> Http1Connection::read_body(std::span<std::byte> buffer
       if (std::exchange(expects_continue_, false) && !response_.has_begun()) {
         out_ += "HTTP/1.1 100 Continue\r\n\r\n";
       }
-      Result<void> done = co_await write_out();
-      if (done) done = co_await read_more(limits().body_timeout, true);
-      if (!done && done.error() == std::errc::timed_out) {
+      Result<void> written = co_await write_out();
+      if (!written) co_return fail(written.error());
+      Result<PooledBytes> more = co_await within(limits().body_timeout, transport_.read());
+      if (!more && more.error() == std::errc::timed_out) {
         co_return fail(make_error_code(Error::body_timeout));
       }
-      if (!done) co_return fail(done.error());
+      if (!more) co_return fail(more.error());
+      if (more->empty()) co_return fail(make_error_code(net::Error::unexpected_end));
+      input_.add(std::move(*more), parser_, true);
     }
     MessageParser::Step step = parser_.walk(input_.next().substr(0, buffer.size()), buffer);
     if (step.stop == Stop::failed) co_return fail(make_error_code(Error::bad_body));
@@ -244,9 +263,6 @@ Task<Result<std::size_t>> Http1Connection::read_body(std::span<std::byte> buffer
 Task<bool> Http1Connection::skip_body() {
   if (message_is_read_) co_return true;
   if (body_error_ || expects_continue_) co_return false;
-  std::uint64_t left =
-      body_.length().value_or(0) - std::min(body_read_, body_.length().value_or(0));
-  if (left > limits().unread_body_bytes) co_return false;
   body_.allow(body_read_ + limits().unread_body_bytes);
   std::array<std::byte, 4096> dropped;
   while (true) {
@@ -258,29 +274,27 @@ Task<bool> Http1Connection::skip_body() {
 
 // --- Answering --------------------------------------------------------------------------------------
 
-Task<void> Http1Connection::call_handler() {
-  std::exception_ptr error;
-  try {
-    co_await server_.handler().handle_request(request_, response_, *this);
-  } catch (...) {
-    error = std::current_exception();
-  }
-  if (!error) co_return;
+void Http1Connection::answer_error(std::exception_ptr error) {
   int status = status_of(error);
   if (status == 500) {
     log(LogLevel::error, "http: the handler of " + std::string(request_.method_name()) + " " +
                              std::string(request_.target()) + " threw: " + describe(error));
   }
-  if (is_upgraded_) co_return;
+  if (is_upgraded_) return;
   if (response_.has_begun()) {
     is_broken_ = true;
-    co_return;
+    return;
   }
   bool closes = response_.closes();
   response_.reset(*this);
   response_.status(status);
   response_.body("text/plain", std::string(reason_phrase(status)) + "\n");
   if (closes || status != 500) response_.close_after();
+}
+
+bool Http1Connection::answers_at_once() noexcept {
+  return !response_.has_begun() && message_is_read_ && out_.size() < limits().output_bytes &&
+         response_.body().size() <= kCopiedMax;
 }
 
 Task<Http1Connection::After> Http1Connection::finish_answer() {
@@ -293,7 +307,7 @@ Task<Http1Connection::After> Http1Connection::finish_answer() {
       append_whole();
     } else {
       std::string body = std::move(response_.body());
-      bool is_sent = !has_no_body() && request_.method() != Method::head;
+      bool is_sent = sends_body();
       append_head(body.size());
       body_written_ = is_sent ? body.size() : 0;
       Result<void> written = co_await write_out(is_sent ? std::as_bytes(std::span(body))
@@ -346,6 +360,7 @@ bool Http1Connection::has_no_body() const noexcept {
 }
 
 void Http1Connection::append_head(std::optional<std::uint64_t> length) {
+  if (is_stopping_) response_.close_after();
   response_.begin();
   if (response_.status() == 200) {
     out_ += "HTTP/1.1 200 OK\r\n";
@@ -373,9 +388,22 @@ void Http1Connection::append_head(std::optional<std::uint64_t> length) {
 
 void Http1Connection::append_whole() {
   append_head(response_.body().size());
-  if (has_no_body() || request_.method() == Method::head) return;
+  if (!sends_body()) return;
   out_ += response_.body();
   body_written_ = response_.body().size();
+}
+
+bool Http1Connection::sends_body() const noexcept {
+  return !has_no_body() && request_.method() != Method::head;
+}
+
+Result<void> Http1Connection::count_body(std::uint64_t bytes) {
+  if (response_.content_length() && *response_.content_length() - body_written_ < bytes) {
+    is_broken_ = true;
+    return std::unexpected(make_error_code(Error::wrong_length));
+  }
+  body_written_ += bytes;
+  return {};
 }
 
 void Http1Connection::begin_stream() {
@@ -393,13 +421,8 @@ Task<Result<void>> Http1Connection::write_body(Response& response,
   if (is_upgraded_) co_return std::unexpected(make_error_code(Error::upgraded));
   begin_stream();
   if (bytes.empty()) co_return {};
-  bool is_sent = !has_no_body() && request_.method() != Method::head;
-  if (response.content_length() && *response.content_length() - body_written_ < bytes.size()) {
-    is_broken_ = true;
-    co_return std::unexpected(make_error_code(Error::wrong_length));
-  }
-  body_written_ += bytes.size();
-  if (!is_sent) co_return {};
+  if (Result<void> counted = count_body(bytes.size()); !counted) co_return counted;
+  if (!sends_body()) co_return {};
   std::string_view end;
   if (is_chunked_) {
     append_number(out_, bytes.size(), 16);
@@ -415,6 +438,52 @@ Task<Result<void>> Http1Connection::write_body(Response& response,
   }
   out_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size()).append(end);
   if (out_.size() - out_written_ >= limits().output_bytes) co_return co_await write_out();
+  co_return {};
+}
+
+Task<Result<void>> Http1Connection::write_file(Response& response, Descriptor& file,
+                                               FileRange range) {
+  if (is_upgraded_) co_return std::unexpected(make_error_code(Error::upgraded));
+  if (!response.has_begun() && !response.content_length()) response.content_length(range.bytes);
+  begin_stream();
+  if (!response.content_length()) co_return co_await copy_file(file, range);  // in chunks
+  if (Result<void> counted = count_body(range.bytes); !counted) co_return counted;
+  if (!sends_body()) co_return {};
+  // Who is cancelled, or fails, in the middle has sent a part of it.
+  is_broken_ = true;
+  Result<void> written;
+  while (range.bytes > kCopiedMax) {
+    written = co_await write_out();
+    if (!written) co_return written;
+    Result<std::size_t> count =
+        co_await within(limits().write_timeout, transport_.send_file(file, range));
+    if (!count && count.error() == std::errc::not_supported) break;
+    if (!count || *count == 0)
+      co_return std::unexpected(count ? make_error_code(Error::wrong_length) : count.error());
+    range.offset += *count;
+    range.bytes -= *count;
+  }
+  body_written_ -= range.bytes;  // counted again there
+  written = co_await copy_file(file, range);
+  if (written) is_broken_ = false;
+  co_return written;
+}
+
+// By way of our own memory.
+Task<Result<void>> Http1Connection::copy_file(Descriptor& file, FileRange range) {
+  constexpr std::size_t kPieceBytes = 64 * 1024;
+  auto size = static_cast<std::size_t>(std::min<std::uint64_t>(kPieceBytes, range.bytes));
+  auto buffer = std::make_unique_for_overwrite<std::byte[]>(size);
+  while (range.bytes > 0) {
+    auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(size, range.bytes));
+    std::span<std::byte> room(buffer.get(), wanted);
+    std::size_t count = co_await ok(read_at(file, room, range.offset));
+    if (count == 0) co_return std::unexpected(make_error_code(Error::wrong_length));
+    std::span<const std::byte> piece = room.first(count);
+    co_await ok(write_body(response_, piece));
+    range.offset += count;
+    range.bytes -= count;
+  }
   co_return {};
 }
 
@@ -448,6 +517,12 @@ Task<Result<void>> Http1Connection::write_out(std::span<const std::byte> tail,
   out_.clear();
   out_written_ = 0;
   co_return {};
+}
+
+// The last bytes leave. `lingers`: something may still be on its way to us.
+Task<void> Http1Connection::end(bool lingers) {
+  Result<void> written = co_await write_out();
+  if (written && (lingers || !input_.next().empty())) co_await linger();
 }
 
 // Reads what is still on its way, so that the kernel does not reset the connection and our last answer with it.

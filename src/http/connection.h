@@ -30,24 +30,32 @@ class Http1Connection final : public ServedConnection,
   using Stop = MessageParser::Stop;
 
   // --- Reading ---
-  Task<bool> read_head();
+  [[nodiscard]] std::chrono::milliseconds prepare_wait();
+  [[nodiscard]] After after_wait(Result<PooledBytes> more);
   [[nodiscard]] bool prepare(bool has_body);
-  Task<Result<void>> read_more(std::chrono::milliseconds timeout, bool head_is_whole);
   Task<Result<std::size_t>> read_body(std::span<std::byte> buffer) override;
   Task<bool> skip_body();
 
   // --- Answering ---
-  Task<void> call_handler();
-  Task<After> finish_answer();
+  void answer_error(std::exception_ptr error);
+  [[nodiscard]] bool answers_at_once() noexcept;
+  [[gnu::noinline]] Task<After> finish_answer();
   void refuse(int status, std::string_view why);
   void append_head(std::optional<std::uint64_t> length);
   void append_whole();
   [[nodiscard]] bool has_no_body() const noexcept;
+  [[nodiscard]] bool sends_body() const noexcept;
   void begin_stream();
+  // Of the body that was promised.
+  [[nodiscard]] Result<void> count_body(std::uint64_t bytes);
   Task<Result<void>> write_body(Response& response, std::span<const std::byte> bytes) override;
+  Task<Result<void>> write_file(Response& response, Descriptor& file, FileRange range) override;
+  Task<Result<void>> copy_file(Descriptor& file, FileRange range);
   Task<Result<void>> flush(Response& response) override;
   // Writes out_, then `tail`.
-  Task<Result<void>> write_out(std::span<const std::byte> tail = {}, std::string_view end = {});
+  [[gnu::noinline]] Task<Result<void>> write_out(std::span<const std::byte> tail = {},
+                                                 std::string_view end = {});
+  [[gnu::noinline]] Task<void> end(bool lingers);
   Task<void> linger();
   void note_access(std::string_view method, std::string_view target);
 

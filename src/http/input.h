@@ -58,7 +58,11 @@ class Input {
   }
   void join(const PooledBytes& more, MessageParser& parser) {
     std::string_view head = parser.head();
-    if (!is_own(head)) own_.assign(head);
+    if (is_own(head)) {
+      own_.erase(0, static_cast<std::size_t>(head.data() - own_.data()));  // the request before it
+    } else {
+      own_.assign(head);
+    }
     own_.append(text(more));
     parser.moved(head.data(), own_.data());
     next_ = std::string_view(own_).substr(head.size());

@@ -23,10 +23,15 @@ Task<Result<std::string>> Body::read_all() {
   }
 }
 
-std::string Request::parameter(std::string_view name) const {
+std::optional<std::string> Request::find_parameter(std::string_view name) const {
   for (const auto& [known, value] : parameters_) {
     if (known == name) return value;
   }
+  return std::nullopt;
+}
+
+std::string Request::parameter(std::string_view name) const {
+  if (std::optional<std::string> found = find_parameter(name)) return std::move(*found);
   throw UsageError("the path has no parameter {" + std::string(name) +
                    "}: the Router's pattern names those that it has");
 }

@@ -70,6 +70,10 @@ Task<Result<void>> Response::write(std::span<const std::byte> bytes) {
   return sink_->write_body(*this, bytes);
 }
 
+Task<Result<void>> Response::write_file(Descriptor& file, FileRange range) {
+  return sink_->write_file(*this, file, range);
+}
+
 Task<Result<void>> Response::flush() { return sink_->flush(*this); }
 
 void Response::reset(detail::ResponseSink& sink) noexcept {

@@ -8,44 +8,26 @@
 #include <vector>
 
 #include "connection.h"
+#include "date.h"
 #include "weft/core/moving.h"
 #include "weft/time/timeout.h"
 
 namespace weft::inline v0::http {
 
-namespace {
-
-constexpr const char* kDays[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
-constexpr const char* kMonths[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
-                                   "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
-
-}  // namespace
-
-std::string_view detail::DateLine::now() noexcept {
+std::string_view detail::DateLine::now() {
   timespec now;
   ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
-  if (now.tv_sec != second_) {
+  if (now.tv_sec != second_) [[unlikely]] {
     second_ = now.tv_sec;
-    tm t;
-    ::gmtime_r(&now.tv_sec, &t);
-    // RFC 9110, 5.6.7. 37 characters until the year 10000.
-    std::snprintf(text_, sizeof text_, "date: %s, %02d %s %04d %02d:%02d:%02d GMT\r\n",
-                  kDays[t.tm_wday], t.tm_mday, kMonths[t.tm_mon], t.tm_year + 1900, t.tm_hour,
-                  t.tm_min, t.tm_sec);
+    text_ = "date: " + http_date(second_) + "\r\n";
   }
-  return {text_, 37};
+  return text_;
 }
 
 std::string to_string(const AccessRecord& record) {
-  timespec now;
-  ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
-  tm t;
-  ::gmtime_r(&now.tv_sec, &t);
-  char date[40];
-  std::snprintf(date, sizeof date, "%02d/%s/%04d:%02d:%02d:%02d +0000", t.tm_mday,
-                kMonths[t.tm_mon], t.tm_year + 1900, t.tm_hour, t.tm_min, t.tm_sec);
   std::string line = record.peer ? record.peer->to_string() : "-";
-  line.append(" - - [").append(date).append("] \"").append(record.method).append(" ");
+  line.append(" - - [").append(detail::log_date(::time(nullptr))).append("] \"");
+  line.append(record.method).append(" ");
   // What would end the quotation, or the line, is written as an escape: the target is the peer's.
   for (unsigned char c : record.target) {
     if (c < 0x20 || c >= 0x7f || c == '"' || c == '\\') {

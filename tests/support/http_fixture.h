@@ -14,7 +14,7 @@
 #include "weft/net/memory_stream.h"
 #include "weft/weft.h"
 
-namespace weft::testing_support {
+namespace weft::test {
 
 // Reads until the end.
 inline Task<std::string> read_to_end(net::MemoryStream& stream) {
@@ -124,4 +124,4 @@ inline std::vector<Answer> parse_answers(std::string_view text, bool heads = fal
   return answers;
 }
 
-}  // namespace weft::testing_support
+}  // namespace weft::test

@@ -87,6 +87,7 @@ class Request {
 
   // The part of the path that `{name}` stands for in the Router's pattern, decoded. UsageError: there is none of that name.
   [[nodiscard]] std::string parameter(std::string_view name) const;
+  [[nodiscard]] std::optional<std::string> find_parameter(std::string_view name) const;
   // The first value of that name in the query, decoded.
   [[nodiscard]] std::optional<std::string> query_value(std::string_view name) const;
 

@@ -27,10 +27,17 @@
 #include "weft/base/result.h"
 #include "weft/core/task.h"
 #include "weft/http/message.h"
+#include "weft/io/descriptor.h"
 
 namespace weft::inline v0::http {
 
 class Response;
+
+// Bytes of a file.
+struct FileRange {
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+};
 
 namespace detail {
 
@@ -39,6 +46,7 @@ class ResponseSink {
  public:
   // The first call sends the head.
   virtual Task<Result<void>> write_body(Response& response, std::span<const std::byte> bytes) = 0;
+  virtual Task<Result<void>> write_file(Response& response, Descriptor& file, FileRange range) = 0;
   virtual Task<Result<void>> flush(Response& response) = 0;
 
  protected:
@@ -84,6 +92,8 @@ class Response {
   [[nodiscard]] Task<Result<void>> write(std::string_view text) {
     return write(std::as_bytes(std::span(text)));
   }
+  // From a file, by the kernel itself where it can. Error::wrong_length: it is shorter than it was.
+  [[nodiscard]] Task<Result<void>> write_file(Descriptor& file, FileRange range);
   // Sends the head, if that is not done, and waits until all that was written has left.
   [[nodiscard]] Task<Result<void>> flush();
   // Whether the head has been sent: the status cannot be changed any more.

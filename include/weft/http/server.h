@@ -66,11 +66,11 @@ class ServedConnection : public ListNode<> {
 // "date: Sun, 06 Nov 1994 08:49:37 GMT\r\n", made once a second.
 class DateLine {
  public:
-  [[nodiscard]] std::string_view now() noexcept;
+  [[nodiscard]] std::string_view now();
 
  private:
   std::int64_t second_ = -1;
-  char text_[40];
+  std::string text_;
 };
 
 }  // namespace detail

@@ -9,11 +9,13 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <system_error>
 #include <utility>
 
 #include "weft/base/result.h"
 #include "weft/core/ok.h"
 #include "weft/core/task.h"
+#include "weft/http/response.h"
 #include "weft/io/pooled_bytes.h"
 #include "weft/net/address.h"
 #include "weft/net/stream.h"
@@ -27,7 +29,10 @@ class Transport {
   // The next bytes. Empty: the end.
   [[nodiscard]] virtual Task<Result<PooledBytes>> read() = 0;
   [[nodiscard]] virtual Task<Result<std::size_t>> write_some(std::span<const net::Part> parts) = 0;
+  // Some bytes of a file, without a copy. Returns: how many; 0: it has no more. Error not_supported: it cannot, use write_some().
+  [[nodiscard]] virtual Task<Result<std::size_t>> send_file(Descriptor& file, FileRange range) = 0;
   [[nodiscard]] virtual Task<Result<void>> shutdown_write() = 0;
+  // What waits ends with bad_file_descriptor, and so does whatever is called later.
   virtual void close() noexcept = 0;
   // Who is there. Nothing: it has no address.
   [[nodiscard]] virtual std::optional<net::Address> peer_address() const noexcept = 0;
@@ -35,12 +40,21 @@ class Transport {
   [[nodiscard]] virtual bool is_encrypted() const noexcept = 0;
 };
 
+namespace detail {
+
+// sendfile(2), on a socket that does not block.
+[[nodiscard]] Task<Result<std::size_t>> send_file(Descriptor& socket, Descriptor& file,
+                                                  FileRange range);
+
+}  // namespace detail
+
 template <net::Stream S>
 class StreamTransport final : public Transport {
  public:
   explicit StreamTransport(S stream) noexcept : stream_(std::move(stream)) {}
 
   Task<Result<PooledBytes>> read() override {
+    if (is_closed_) co_return closed();
     if constexpr (requires { stream_.read_pooled(); }) {
       co_return co_await stream_.read_pooled();
     } else {
@@ -51,10 +65,27 @@ class StreamTransport final : public Transport {
     }
   }
   Task<Result<std::size_t>> write_some(std::span<const net::Part> parts) override {
+    if (is_closed_) co_return closed();
     co_return co_await stream_.write_some(parts);
   }
-  Task<Result<void>> shutdown_write() override { co_return co_await stream_.shutdown_write(); }
-  void close() noexcept override { stream_.close(); }
+  Task<Result<std::size_t>> send_file(Descriptor& file, FileRange range) override {
+    if constexpr (requires {
+                    { stream_.descriptor() } -> std::same_as<Descriptor&>;
+                  }) {
+      if (is_closed_) co_return closed();
+      co_return co_await detail::send_file(stream_.descriptor(), file, range);
+    } else {
+      co_return std::unexpected(std::make_error_code(std::errc::not_supported));
+    }
+  }
+  Task<Result<void>> shutdown_write() override {
+    if (is_closed_) co_return closed();
+    co_return co_await stream_.shutdown_write();
+  }
+  void close() noexcept override {
+    is_closed_ = true;
+    stream_.close();
+  }
   std::optional<net::Address> peer_address() const noexcept override {
     if constexpr (requires {
                     { stream_.peer_address() } -> std::same_as<Result<net::Address>>;
@@ -70,7 +101,12 @@ class StreamTransport final : public Transport {
   [[nodiscard]] S& stream() noexcept { return stream_; }
 
  private:
+  static std::unexpected<std::error_code> closed() {
+    return std::unexpected(std::make_error_code(std::errc::bad_file_descriptor));
+  }
+
   S stream_;
+  bool is_closed_ = false;
 };
 
 }  // namespace weft::inline v0::http

@@ -11,9 +11,9 @@ namespace {
 
 using namespace weft;
 using namespace weft::http;
-using testing_support::Answer;
-using testing_support::parse_answers;
-using testing_support::Talk;
+using test::Answer;
+using test::parse_answers;
+using test::Talk;
 
 // Answers with what it was asked.
 class Mirror final : public Handler {
@@ -102,6 +102,8 @@ std::vector<Case> cases() {
       {"5.1", "NoColon", get(kHost + "b\r\n"), 400},
       {"5.2", "FoldedLine", get(kHost + "A: b\r\n c\r\n"), 400},
       {"5.2", "FoldedLineWithATab", get(kHost + "A: b\r\n\tc\r\n"), 400},
+      {"2.2", "BareLfAfterAnEmptyValue", get(kHost + "A:\nB: c\r\n"), 400},
+      {"5.2", "FoldedAfterAnEmptyValue", get(kHost + "A:\r\n \r\n"), 400},
       {"5.2", "FoldedBeforeTheValue", get(kHost + "A:\r\n b\r\n"), 400},
       {"9110 5.5", "NulInAValue", get(kHost + "A: b" + std::string(1, '\0') + "\r\n"), 400},
       {"9110 5.5", "ControlCharacterInAValue", get(kHost + "A: b\x01\r\n"), 400},

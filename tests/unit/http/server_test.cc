@@ -14,9 +14,9 @@ namespace {
 using namespace weft;
 using namespace weft::http;
 using namespace std::chrono_literals;
-using testing_support::Answer;
-using testing_support::parse_answers;
-using testing_support::Talk;
+using test::Answer;
+using test::parse_answers;
+using test::Talk;
 
 Task<void> hello(const Request&, Response& response) {
   response.body("text/plain", "Hello.\n");
@@ -65,6 +65,19 @@ TEST_F(HttpServer, AnswersPipelinedRequestsInOrder) {
     auto answers = ask(bytes, {.wire = {.read_bytes_max = piece}});
     ASSERT_EQ(answers.size(), 40u) << "in pieces of " << piece;
     for (int i = 0; i < 40; ++i) EXPECT_EQ(answers[i].body, "number " + std::to_string(i));
+  }
+}
+
+TEST_F(HttpServer, PipelinedRequestsWithoutABodyMayBeTornAnywhere) {
+  std::string bytes;
+  for (int i = 0; i < 5; ++i) {
+    bytes +=
+        "GET /?" + std::string(static_cast<std::size_t>(i), 'x') + " HTTP/1.1\r\nHost: a\r\n\r\n";
+  }
+  for (std::size_t piece = 1; piece <= bytes.size(); ++piece) {
+    auto answers = ask(bytes, {.wire = {.read_bytes_max = piece}});
+    ASSERT_EQ(answers.size(), 5u) << "in pieces of " << piece;
+    for (const Answer& answer : answers) EXPECT_EQ(answer.status, 200) << "in pieces of " << piece;
   }
 }
 
@@ -256,6 +269,13 @@ TEST_F(HttpServer, ContinueIsSentWhenTheBodyIsAskedFor) {
   EXPECT_EQ(answers[0].field("connection"), "close");
 }
 
+TEST_F(HttpServer, AnUpgradeThatNobodyWantsIsAPlainRequest) {
+  std::string get = "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n";
+  auto answers = ask(get + get);
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_EQ(answers[1].status, 200);
+}
+
 TEST_F(HttpServer, NotesEveryAnswer) {
   std::vector<std::string> lines;
   Talk talk{.options = {.access_log = [&](const AccessRecord& record) {
@@ -331,7 +351,7 @@ std::string stall(Handler& handler, std::string bytes, Limits limits) {
     StreamTransport transport(std::move(served));
     auto question = [&]() -> Task<void> {
       or_throw(co_await net::write_all(mine, bytes));
-      answer = co_await testing_support::read_to_end(mine);
+      answer = co_await test::read_to_end(mine);
       mine.close();
     };
     auto serve = [&]() -> Task<void> { co_await server.serve_connection(transport); };

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT
+#include "weft/http/static_files.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "support/drivers.h"
+#include "support/http_fixture.h"
+#include "weft/net/tcp.h"
+
+namespace {
+
+using namespace weft;
+using namespace weft::http;
+using test::Answer;
+using test::parse_answers;
+using test::Talk;
+
+// A directory that is gone afterwards.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "weft_test_XXXXXX").string();
+    if (!::mkdtemp(pattern.data()))
+      throw std::system_error(errno, std::system_category(), "mkdtemp");
+    path_ = pattern;
+  }
+  ~TemporaryDirectory() { std::filesystem::remove_all(path_); }
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  void write(const std::string& name, std::string_view text) const {
+    std::filesystem::create_directories((path_ / name).parent_path());
+    std::ofstream(path_ / name, std::ios::binary) << text;
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+struct HttpStaticFiles : testing::Test {
+  HttpStaticFiles() {
+    directory.write("public/page.html", "<p>page</p>");
+    directory.write("public/digits.txt", "0123456789");
+    directory.write("public/empty", "");
+    directory.write("public/sub/index.html", "index");
+    directory.write("public/bare/<a>.txt", "a");
+    directory.write("public/.secret", "secret");
+    directory.write("public/.git/config", "secret");
+    directory.write("outside.txt", "outside");
+    std::filesystem::create_symlink("../outside.txt", directory.path() / "public/escape.txt");
+    std::filesystem::create_symlink("/etc/passwd", directory.path() / "public/absolute.txt");
+    std::filesystem::create_symlink("digits.txt", directory.path() / "public/inside.txt");
+    ::mkfifo((directory.path() / "public/fifo").c_str(), 0600);
+  }
+  StaticFiles open(StaticFilesOptions options = {}) {
+    return or_throw(StaticFiles::open((directory.path() / "public").string(), std::move(options)));
+  }
+  Answer ask(Handler& files, std::string_view target, std::string_view fields = "",
+             std::string_view method = "GET") {
+    std::string bytes(method);
+    bytes.append(" ")
+        .append(target)
+        .append(" HTTP/1.1\r\nHost: a\r\n")
+        .append(fields)
+        .append("\r\n");
+    std::vector<Answer> answers = parse_answers(Talk{}(files, bytes), method == "HEAD");
+    EXPECT_EQ(answers.size(), 1u);
+    return answers.empty() ? Answer{} : answers[0];
+  }
+  TemporaryDirectory directory;
+};
+
+TEST_F(HttpStaticFiles, AnswersWithAFile) {
+  StaticFiles files = open();
+  Answer answer = ask(files, "/page.html");
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_EQ(answer.body, "<p>page</p>");
+  EXPECT_EQ(answer.field("content-type"), "text/html; charset=utf-8");
+  EXPECT_EQ(answer.field("content-length"), "11");
+  EXPECT_EQ(answer.field("accept-ranges"), "bytes");
+  EXPECT_EQ(ask(files, "/%70age.html").body, "<p>page</p>");
+  EXPECT_EQ(ask(files, "/empty").field("content-length"), "0");
+  EXPECT_EQ(ask(files, "/inside.txt").body, "0123456789");
+  answer = ask(files, "/page.html", "", "HEAD");
+  EXPECT_EQ(answer.field("content-length"), "11");
+  EXPECT_EQ(ask(files, "/none").status, 404);
+  EXPECT_EQ(ask(files, "/page.html/").status, 404);
+  EXPECT_EQ(ask(files, "/page.html", "", "POST").status, 405);
+}
+
+TEST_F(HttpStaticFiles, NeverLeavesItsDirectory) {
+  StaticFiles files = open({.hidden = true});
+  for (const char* target :
+       {"/../outside.txt", "/%2e%2e/outside.txt", "/..%2foutside.txt", "/sub/../../outside.txt",
+        "/escape.txt", "/absolute.txt", "//etc/passwd", "/%2fetc/passwd", "/digits.txt%00.html",
+        "/sub/..%2f..%2foutside.txt", "/./../outside.txt"}) {
+    Answer answer = ask(files, target);
+    EXPECT_EQ(answer.status, 404) << target;
+    EXPECT_EQ(answer.body.find("outside"), std::string::npos) << target;
+  }
+}
+
+TEST_F(HttpStaticFiles, HidesWhatBeginsWithADot) {
+  StaticFiles files = open({.lists_directories = true});
+  EXPECT_EQ(ask(files, "/.secret").status, 404);
+  EXPECT_EQ(ask(files, "/.git/config").status, 404);
+  EXPECT_EQ(ask(files, "/%2egit/config").status, 404);
+  EXPECT_EQ(ask(files, "/").body.find("secret"), std::string::npos);
+  StaticFiles all = open({.hidden = true});
+  EXPECT_EQ(ask(all, "/.secret").body, "secret");
+}
+
+TEST_F(HttpStaticFiles, DirectoriesHaveAnIndexOrAListing) {
+  StaticFiles files = open();
+  EXPECT_EQ(ask(files, "/sub/").body, "index");
+  Answer answer = ask(files, "/sub?x=1");
+  EXPECT_EQ(answer.status, 301);
+  EXPECT_EQ(answer.field("location"), "/sub/?x=1");
+  EXPECT_EQ(ask(files, "/bare/").status, 404);
+  EXPECT_EQ(ask(files, "/fifo").status, 404);
+  StaticFiles listing = open({.lists_directories = true});
+  answer = ask(listing, "/bare/");
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_NE(answer.body.find("<a href=\"./%3Ca%3E.txt\">&lt;a&gt;.txt</a>"), std::string::npos)
+      << answer.body;
+}
+
+// "//host" as a redirection is another server's.
+TEST_F(HttpStaticFiles, ARedirectionStaysHere) {
+  std::filesystem::create_directories(directory.path() / "public/evil.example");
+  StaticFiles files = open();
+  Answer answer = ask(files, "//evil.example");
+  EXPECT_FALSE(answer.field("location").starts_with("//")) << answer.head;
+}
+
+TEST_F(HttpStaticFiles, Ranges) {
+  StaticFiles files = open();
+  struct Case {
+    const char* range;
+    int status;
+    const char* body;
+    const char* content_range;
+  };
+  for (const Case& c : {
+           Case{"bytes=0-3", 206, "0123", "bytes 0-3/10"},
+           Case{"bytes=4-", 206, "456789", "bytes 4-9/10"},
+           Case{"bytes=-3", 206, "789", "bytes 7-9/10"},
+           Case{"bytes=-99", 206, "0123456789", "bytes 0-9/10"},
+           Case{"bytes=9-99", 206, "9", "bytes 9-9/10"},
+           Case{"bytes=10-", 416, nullptr, "bytes */10"},
+           Case{"bytes=-0", 416, nullptr, "bytes */10"},
+           Case{"bytes=5-3", 200, "0123456789", ""},
+           Case{"bytes=0-1,3-4", 200, "0123456789", ""},
+           Case{"bytes=a-b", 200, "0123456789", ""},
+           Case{"bytes=-", 200, "0123456789", ""},
+           Case{"lines=1-2", 200, "0123456789", ""},
+           Case{"bytes=99999999999999999999-", 200, "0123456789", ""},
+       }) {
+    Answer answer = ask(files, "/digits.txt", "Range: " + std::string(c.range) + "\r\n");
+    EXPECT_EQ(answer.status, c.status) << c.range;
+    if (c.body) {
+      EXPECT_EQ(answer.body, c.body) << c.range;
+    }
+    EXPECT_EQ(answer.field("content-range"), c.content_range) << c.range;
+  }
+  EXPECT_EQ(ask(files, "/empty", "Range: bytes=0-\r\n").status, 416);
+}
+
+TEST_F(HttpStaticFiles, Conditions) {
+  StaticFiles files = open();
+  Answer plain = ask(files, "/digits.txt");
+  std::string etag = plain.field("etag"), date = plain.field("last-modified");
+  ASSERT_NE(etag, "");
+  auto status = [&](const std::string& fields, const char* method = "GET") {
+    return ask(files, "/digits.txt", fields, method).status;
+  };
+  const std::string past = "Sun, 06 Nov 1994 08:49:37 GMT",
+                    future = "Fri, 31 Dec 2100 23:59:59 GMT";
+  EXPECT_EQ(status("If-None-Match: " + etag + "\r\n"), 304);
+  EXPECT_EQ(status("If-None-Match: W/" + etag + "\r\n"), 304);
+  EXPECT_EQ(status("If-None-Match: \"x\", " + etag + "\r\n"), 304);
+  EXPECT_EQ(status("If-None-Match: *\r\n"), 304);
+  EXPECT_EQ(status("If-None-Match: \"x\"\r\n"), 200);
+  EXPECT_EQ(status("If-None-Match: \"x\"\r\nIf-Modified-Since: " + future + "\r\n"),
+            200);  // the tag decides
+  EXPECT_EQ(status("If-Modified-Since: " + date + "\r\n"), 304);
+  EXPECT_EQ(status("If-Modified-Since: " + past + "\r\n"), 200);
+  EXPECT_EQ(status("If-Modified-Since: Sunday, 06-Nov-94 08:49:37 GMT\r\n"), 200);
+  EXPECT_EQ(status("If-Modified-Since: yesterday\r\n"), 200);
+  EXPECT_EQ(status("If-Match: " + etag + "\r\n"), 200);
+  EXPECT_EQ(status("If-Match: W/" + etag + "\r\n"), 412);
+  EXPECT_EQ(status("If-Match: \"x\"\r\n"), 412);
+  EXPECT_EQ(status("If-Unmodified-Since: " + past + "\r\n"), 412);
+  EXPECT_EQ(status("If-Unmodified-Since: " + future + "\r\n"), 200);
+  EXPECT_EQ(status("Range: bytes=0-1\r\nIf-Range: " + etag + "\r\n"), 206);
+  EXPECT_EQ(status("Range: bytes=0-1\r\nIf-Range: \"x\"\r\n"), 200);
+  EXPECT_EQ(status("Range: bytes=0-1\r\nIf-Range: " + date + "\r\n"), 206);
+  EXPECT_EQ(status("Range: bytes=0-1\r\nIf-Range: " + past + "\r\n"), 200);
+  Answer unchanged = ask(files, "/digits.txt", "If-None-Match: " + etag + "\r\n");
+  EXPECT_EQ(unchanged.field("etag"), etag);
+  EXPECT_EQ(unchanged.field("content-length"), "");
+  directory.write("public/digits.txt", "0123456789!");
+  EXPECT_EQ(status("If-None-Match: " + etag + "\r\n"), 200);
+}
+
+TEST_F(HttpStaticFiles, OpenSaysWhatIsWrong) {
+  EXPECT_EQ(StaticFiles::open((directory.path() / "nowhere").string()).error(),
+            std::errc::no_such_file_or_directory);
+  EXPECT_EQ(StaticFiles::open((directory.path() / "outside.txt").string()).error(),
+            std::errc::not_a_directory);
+}
+
+// Over a real socket: sendfile() where the driver's sockets do not block, and copied where they do.
+class LargeFiles : public HttpStaticFiles, public testing::WithParamInterface<Driver> {};
+
+TEST_P(LargeFiles, AreWholeOnEveryDriver) {
+  std::string large(3'000'000, ' ');
+  for (std::size_t i = 0; i < large.size(); ++i) large[i] = static_cast<char>('a' + i * 7 % 26);
+  directory.write("public/large", large);
+  StaticFiles files = open();
+  EventLoop loop({.driver = GetParam()});
+  Server server(files);
+  net::TcpListener listener = or_throw(net::TcpListener::listen(net::Address::loopback_v4(0)));
+  net::Address where = or_throw(listener.local_address());
+  std::string text;
+  auto client = [&](Nursery& nursery) -> Task<NurseryEnd> {
+    nursery.start(server.serve(listener));
+    Result<net::TcpStream> connected = co_await net::TcpStream::connect(where);
+    net::TcpStream stream = or_throw(std::move(connected));
+    std::string_view question =
+        "GET /large HTTP/1.1\r\nHost: a\r\n\r\n"
+        "GET /large HTTP/1.1\r\nHost: a\r\nRange: bytes=1000000-1999999\r\n\r\n"
+        "GET /digits.txt HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    Result<void> sent = co_await net::write_all(stream, question);
+    or_throw(sent);
+    std::vector<std::byte> buffer(100'000);
+    while (true) {
+      Result<std::size_t> count = co_await stream.read_some(buffer);
+      if (or_throw(count) == 0) break;
+      text.append(reinterpret_cast<const char*>(buffer.data()), *count);
+    }
+    co_return cancel;
+  };
+  auto body = [&]() -> Task<void> { co_await with_nursery(client); };
+  run(loop, body());
+  auto answers = parse_answers(text);
+  ASSERT_EQ(answers.size(), 3u);
+  EXPECT_TRUE(answers[0].body == large);
+  EXPECT_TRUE(answers[1].body == large.substr(1'000'000, 1'000'000));
+  EXPECT_EQ(answers[2].body, "0123456789");
+}
+
+INSTANTIATE_TEST_SUITE_P(Drivers, LargeFiles, testing::ValuesIn(test::drivers_here()),
+                         test::driver_name);
+
+}  // namespace
