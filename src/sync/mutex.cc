@@ -85,6 +85,7 @@ template <class Sharing>
 void BasicMutex<Sharing>::Entry::collect(LockEntry& entry, detail::HomeIndex home,
                                          std::vector<detail::LockReport>& waits) {
   BasicMutex& mutex = static_cast<Entry&>(entry).mutex;
+  if (!mutex.bond_.admits(home)) return;  // it entered the book after its first use
   std::vector<detail::WaitNode*> nodes;
   // What is waited for may grow while there is made room for it.
   auto queue = mutex.core_.waiting_on(home, nullptr, 0);

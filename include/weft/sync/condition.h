@@ -85,7 +85,8 @@ class Condition {
   explicit Condition(const char* name) noexcept : name_(name) {}
   Condition(const Condition&) = delete;
   Condition& operator=(const Condition&) = delete;
-  // Requires: nobody waits for it, but those who were notified. Ends the process if somebody does.
+  // Requires: nobody waits for it, nor was notified and has not gone on yet. Ends the process if
+  // somebody waits.
   ~Condition();
 
   // Until it is notified once. Requires: the guard outlives the wait.

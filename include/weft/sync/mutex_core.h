@@ -51,7 +51,10 @@ class BasicMutexCore {
       // acquire: as try_lock().
       if (word_.compare_exchange_weak(word, free ? owned_by(node.home) : word | kWaiters, acquire,
                                       relaxed)) {
-        if (free) return true;
+        if (free) {
+          holder_.forget();  // M4: this may be another loop, or none
+          return true;
+        }
         stamp({now_ns, false});
         break;
       }

@@ -407,4 +407,41 @@ TEST(FindDeadlocksOnAContext, AmongItsWorkers) {
   ctx.run(root());
 }
 
+// A LocalMutex has nothing that guards it from another loop's look.
+TEST(FindDeadlocksOnAContext, ALocalMutexIsLookedAtOnItsOwnLoopOnly) {
+  constexpr int kVisits = 2000;
+  IOContext ctx{{.workers = 2}};
+  LocalMutex mutex{"local"};
+  Event over{"over"};
+  auto visits = [&]() -> Task<void> {
+    for (int i = 0; i < kVisits; ++i) {
+      auto lock = co_await mutex.lock();
+      co_await yield();
+    }
+  };
+  auto there = [&]() -> Task<void> {
+    co_await all_of(visits(), visits(), visits());
+    auto lock = co_await mutex.lock();
+    over.set();
+    auto twice = co_await mutex.lock();
+  };
+  auto root = [&]() -> Task<void> {
+    auto body = [&](Nursery& n) -> Task<NurseryEnd> {
+      n.start_on(ctx.loop(1), there());
+      const std::vector<Executor*> here{&ctx.loop(0)};
+      while (!over.is_set()) {
+        const std::vector<Deadlock> none = co_await find_deadlocks(here);
+        EXPECT_TRUE(none.empty());
+        co_await yield();
+      }
+      std::vector<Deadlock> all;
+      while (all.empty()) all = co_await find_deadlocks(ctx);
+      EXPECT_EQ(wanted(all[0]), std::vector<std::string>{"LocalMutex 'local'"});
+      co_return cancel;
+    };
+    co_await with_nursery(body);
+  };
+  ctx.run(root());
+}
+
 }  // namespace

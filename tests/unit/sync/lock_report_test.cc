@@ -147,6 +147,23 @@ TEST_F(LockReport, BetweenTheHandOverAndTheNextStepNobodyIsNamed) {
   run(loop, root());
 }
 
+// A Condition locks for those who wait there, on the thread of whoever notifies: the last owner's name
+// must not stand there until they go on.
+TEST_F(LockReport, NobodyIsNamedEitherWhenAFreeOneIsLockedForSomebodyElsewhere) {
+  constexpr std::uint32_t kBefore = 1, kNext = 2;
+  detail::MutexCore core;
+  EXPECT_TRUE(core.try_lock(kBefore));
+  core.holder().set({&core, std::source_location::current()});
+  EXPECT_TRUE(core.try_unlock(kBefore));
+  detail::WaitNode next;
+  next.home = kNext;
+  EXPECT_TRUE(core.lock_or_wait(next, 0));
+  const auto owner = core.standing_of(next).owner;
+  EXPECT_EQ(owner.home, kNext);
+  EXPECT_EQ(owner.who.task, nullptr);
+  EXPECT_EQ(owner.who.at.line(), 0u);
+}
+
 TEST_F(LockReport, ACancelWhileNotifiedPassesTheNameOn) {
   auto root = [&]() -> Task<void> {
     std::optional<MutexGuard> first = mutex.try_lock();
