@@ -117,13 +117,7 @@ class BasicMutexCore {
   };
   [[nodiscard]] Queue waiting_on(Home home, WaitNode** nodes, std::size_t room) noexcept {
     StateLock lock(state_mu_);
-    std::size_t count = 0;
-    for (WaitNode& each : waiters_) {
-      if (each.home != home) continue;
-      if (count < room) nodes[count] = &each;
-      ++count;
-    }
-    return {owner_now(), count};
+    return {owner_now(), detail::waiting_on(waiters_, home, nodes, room)};
   }
   struct Standing {
     Owner owner;      // itself, if it does not wait any more

@@ -276,6 +276,9 @@ class SharedMutexDeathTest : public ::testing::Test {
 TEST_F(SharedMutexDeathTest, AGuardThatIsHeldAcrossResumeOn) {
   auto root = [&](VirtualLoop& there) -> Task<void> {
     auto lock = co_await mutex.lock();
+#ifdef WEFT_AWAITABLE_STATE_DEBUG  // else it is refused before
+    auto moved = std::move(lock);
+#endif
     co_await resume_on(there);
   };
   EXPECT_DEATH(on_two_loops(root), kNamesBoth);
