@@ -2,6 +2,7 @@
 #pragma once
 // What the tests of sync/ share: a fixture with a book of what happened, and the scenes that every
 // primitive must pass. A scene takes the wait as a callable: [&] { return event.wait(); }
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -31,6 +32,12 @@ struct SyncTest : LoopTest<L> {
     co_return started;
   }
 };
+
+// Those who are woken together go on as their loop likes, and with WEFT_CHAOS_SEED it likes anything.
+inline Events in_any_order(Events events) {
+  std::sort(events.begin(), events.end());
+  return events;
+}
 
 // A task that is cancelled before it waits does not go on, even if it would not have to wait.
 template <class Wait>
