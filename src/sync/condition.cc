@@ -8,7 +8,7 @@ namespace weft::inline v0 {
 
 Condition::~Condition() {
   if (core_.has_waiters()) [[unlikely]]
-    detail::abort_awaited("Condition", name_);
+    detail::abort_awaited({"Condition", name_});
 }
 
 void Condition::notify_one() noexcept {
@@ -80,7 +80,7 @@ detail::Strand* Condition::Wait::waiting() const noexcept { return waiter_.stran
 void Condition::Wait::await_introspect(TaskTreeCollector& tree) {
   const detail::WaitPlace at = condition_.core_.place_of(place_);
   if (at.place == 0) return describe_lock(tree);
-  detail::describe_wait(tree, "Condition", condition_.name_, at, "");
+  detail::describe_wait(tree, {"Condition", condition_.name_}, at);
 }
 
 }  // namespace weft::inline v0

@@ -60,7 +60,7 @@ class Broadcast {
   // waits.
   ~Broadcast() {
     if (!waiters_.empty()) [[unlikely]]
-      detail::abort_destroyed_while_awaited({"Broadcast", name_});
+      detail::abort_awaited({"Broadcast", name_});
   }
 
   [[nodiscard]] BroadcastSubscriber<T> subscribe() noexcept {
@@ -176,7 +176,7 @@ class BroadcastSubscriber<T>::Receive : public detail::Waiter {
       detail::StateLock lock(broadcast_.state_mu_);
       at = detail::place_in(broadcast_.waiters_, *this);
     }
-    detail::describe_wait(tree, {"Broadcast", broadcast_.name_}, "receive", at);
+    detail::describe_wait(tree, {"Broadcast", broadcast_.name_, "receive"}, at);
   }
 
  private:

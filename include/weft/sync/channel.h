@@ -92,7 +92,7 @@ class Channel {
   // Requires: nobody waits for it. Ends the process if somebody does.
   ~Channel() {
     if (core_.is_awaited()) [[unlikely]]
-      detail::abort_destroyed_while_awaited({kKind, name_});
+      detail::abort_awaited({kKind, name_});
   }
 
   // Requires: `value` lives until the wait has ended; a temporary in the co_await expression does.
@@ -173,7 +173,7 @@ class Channel {
     return how == Core::Sent::all;
   }
   void describe(TaskTreeCollector& tree, const char* what, const auto& node) {
-    detail::describe_wait(tree, {kKind, name_}, what, core_.place_of(node));
+    detail::describe_wait(tree, {kKind, name_, what}, core_.place_of(node));
   }
 
   Core core_;

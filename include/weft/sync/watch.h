@@ -76,7 +76,7 @@ class Watch {
   // Requires: nobody waits for it. Ends the process if somebody does.
   ~Watch() {
     if (!waiters_.empty()) [[unlikely]]
-      detail::abort_destroyed_while_awaited({"Watch", name_});
+      detail::abort_awaited({"Watch", name_});
   }
 
   [[nodiscard]] Value get() const noexcept {
@@ -177,7 +177,7 @@ class Watch<T>::Changed : public detail::Waiter {
       detail::StateLock lock(watch_.state_mu_);
       at = detail::place_in(watch_.waiters_, *this);
     }
-    detail::describe_wait(tree, {"Watch", watch_.name_}, "until changed", at);
+    detail::describe_wait(tree, {"Watch", watch_.name_, "until changed"}, at);
   }
 
  private:
