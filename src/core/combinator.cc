@@ -57,7 +57,7 @@ void Combinator::branch_over(std::size_t index) noexcept {
   if (branch.has_result()) {
     switch (collect(index)) {
       case Collected::value:
-        ++values_;
+        if (values_++ == 0) winner_ = index;
         if (kind_ == Kind::any || (kind_ == Kind::until && index + 1 == count())) settled_ = true;
         break;
       case Collected::failed_value:

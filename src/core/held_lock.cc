@@ -13,13 +13,18 @@
 namespace weft::inline v0::detail {
 
 void HeldLock::locked(const char* kind, const char* name, std::source_location at) noexcept {
-  ThreadState& thread = this_thread();
-  by_ = thread.running;
-  home_ = thread.executor->home();
+  locked_by(this_thread().running, kind, name, at);
+}
+
+void HeldLock::locked_by(const Strand* task, const char* kind, const char* name,
+                         std::source_location at) noexcept {
+  Executor& here = *this_thread().executor;
+  by_ = task;
+  home_ = here.home();
   kind_ = kind;
   name_ = name;
   at_ = at;
-  thread.executor->held_locks().push_back(*this);
+  here.held_locks().push_back(*this);
 }
 
 void HeldLock::unlocked() noexcept {

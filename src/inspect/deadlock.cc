@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "wait_graph.h"
@@ -71,17 +72,12 @@ Deadlocked describe(const LockReport& report, const Executor& here) {
           .stack = weft::detail::task_stack(*report.waiter)};
 }
 
-// By their names.
-bool stands_before(const LockReport& report, const Wait& wait) {
-  return std::pair(report.lock, report.ticket) < std::pair(wait.lock, wait.ticket);
-}
-bool stands_after(const Wait& wait, const LockReport& report) {
-  return std::pair(wait.lock, wait.ticket) < std::pair(report.lock, report.ticket);
-}
+auto name_of(const auto& wait) { return std::tuple(wait.lock, wait.ticket, wait.holder); }
+
+constexpr auto kByName = [](const auto& a, const auto& b) { return name_of(a) < name_of(b); };
+
 std::vector<LockReport> sorted(std::vector<LockReport> waits) {
-  std::sort(waits.begin(), waits.end(), [](const LockReport& a, const LockReport& b) {
-    return std::pair(a.lock, a.ticket) < std::pair(b.lock, b.ticket);
-  });
+  std::sort(waits.begin(), waits.end(), kByName);
   return waits;
 }
 
@@ -93,8 +89,8 @@ Task<void> look_again(std::vector<Circle>& circles) {
     for (Suspect& suspect : circle) {
       if (suspect.first.home != here.home()) continue;
       if (waits.empty()) waits = sorted(weft::detail::lock_waits_here());
-      auto found = std::lower_bound(waits.begin(), waits.end(), suspect.first, stands_before);
-      if (found == waits.end() || stands_after(suspect.first, *found)) continue;
+      auto found = std::lower_bound(waits.begin(), waits.end(), suspect.first, kByName);
+      if (found == waits.end() || name_of(*found) != name_of(suspect.first)) continue;
       suspect.second = wait_of(*found, here);
       if (suspect.second) suspect.about = describe(*found, here);
     }
@@ -103,8 +99,8 @@ Task<void> look_again(std::vector<Circle>& circles) {
 }
 
 bool leads_to_twice(const Suspect& from, const Suspect& to) {
-  return from.second && to.second && from.first.holder == from.second->holder &&
-         leads_to(from.first, to.first) && leads_to(*from.second, *to.second);
+  return from.second && to.second && leads_to(from.first, to.first) &&
+         leads_to(*from.second, *to.second);
 }
 
 std::optional<Deadlock> confirmed(Circle& circle) {

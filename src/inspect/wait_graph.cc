@@ -37,7 +37,7 @@ struct Step {
 
 bool leads_to(const Wait& wait, const Wait& next) {
   return std::any_of(next.blocked.begin(), next.blocked.end(), [&](const Wait::Blocked& each) {
-    return each.task == wait.holder && each.home == wait.holder_home;
+    return each.task == wait.holder && (wait.holder_home == 0 || each.home == wait.holder_home);
   });
 }
 

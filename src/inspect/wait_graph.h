@@ -2,8 +2,8 @@
 #pragma once
 // weft::inspect::detail::WaitGraph: who waits for whose lock, as numbers; no loops, no tasks.
 //
-// A node is a wait for a lock. It blocks some tasks: the one that waits, and those that wait for that
-// one to end. From a wait there is an edge to every other that blocks the holder of the lock.
+// A node is a wait for a lock, and one of those who hold that. It blocks some tasks: the one that waits, and
+// those that wait for that one to end. From a wait there is an edge to every other that blocks the holder.
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -14,10 +14,10 @@ using TaskName = const void*;  // an address that nobody looks into
 
 struct Wait {
   std::uint32_t home = 0;      // whose wait it is
-  const void* lock = nullptr;  // these two name it
+  const void* lock = nullptr;  // these three name it
   std::uint32_t ticket = 0;
-  TaskName holder = nullptr;  // of the lock; never null
-  std::uint32_t holder_home = 0;
+  TaskName holder = nullptr;      // of the lock; never null
+  std::uint32_t holder_home = 0;  // 0: it may be anywhere
   struct Blocked {
     TaskName task;
     std::uint32_t home;

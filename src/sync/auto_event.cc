@@ -7,11 +7,12 @@ namespace weft::inline v0 {
 
 AutoEvent::~AutoEvent() {
   if (core_.has_waiters()) [[unlikely]]
-    detail::abort_awaited("AutoEvent", name_);
+    detail::abort_awaited({"AutoEvent", name_});
 }
 
 void AutoEvent::describe_wait(TaskTreeCollector& tree, const detail::WaitNode& waiter) {
-  detail::describe_wait(tree, "AutoEvent", name_, core_.place_of(waiter), "just set");
+  detail::describe_wait(tree, {.kind = "AutoEvent", .name = name_, .notified = "just set"},
+                        core_.place_of(waiter));
 }
 
 }  // namespace weft::inline v0

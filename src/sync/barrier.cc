@@ -15,7 +15,7 @@ Barrier::Barrier(Count parties, const char* name) : core_(parties), name_(name) 
 
 Barrier::~Barrier() {
   if (core_.has_waiters()) [[unlikely]]
-    detail::abort_awaited("Barrier", name_);
+    detail::abort_awaited({"Barrier", name_});
 }
 
 void Barrier::refuse() const {

@@ -8,7 +8,7 @@ namespace weft::inline v0 {
 
 Condition::~Condition() {
   if (core_.has_waiters()) [[unlikely]]
-    detail::abort_awaited("Condition", name_);
+    detail::abort_awaited({"Condition", name_});
 }
 
 void Condition::notify_one() noexcept {
@@ -34,7 +34,6 @@ void Condition::Wait::lock_again(detail::WaitNode& place) noexcept {
 
 bool Condition::Wait::await_suspend(detail::Continuation waiter) noexcept {
   waiter_ = waiter;
-  waited_ = true;
   begin_wait(detail::Continuation(static_cast<detail::Waker&>(*this)));
   wait_unlocked();
   return true;
@@ -52,6 +51,7 @@ bool Condition::Wait::await_cancel(detail::Continuation) noexcept {
   if (how == detail::Withdrawn::unlinked) {
     if (!relock()) return false;  // C3
     relocked();
+    end_locked();
     return true;
   }
   if (next) lock_again(*next);
@@ -61,9 +61,9 @@ bool Condition::Wait::await_cancel(detail::Continuation) noexcept {
 // The notify() of the lock has arrived. Returns: false if it waits once more.
 bool Condition::Wait::is_over() noexcept {
   relocked();
-  if (cancelled_ || is_satisfied()) return true;
-  wait_unlocked();
-  return false;
+  if (!cancelled_ && !is_satisfied()) return wait_unlocked(), false;
+  end_locked();
+  return true;
 }
 
 void Condition::Wait::wake() noexcept {
@@ -80,7 +80,7 @@ detail::Strand* Condition::Wait::waiting() const noexcept { return waiter_.stran
 void Condition::Wait::await_introspect(TaskTreeCollector& tree) {
   const detail::WaitPlace at = condition_.core_.place_of(place_);
   if (at.place == 0) return describe_lock(tree);
-  detail::describe_wait(tree, "Condition", condition_.name_, at, "");
+  detail::describe_wait(tree, {"Condition", condition_.name_}, at);
 }
 
 }  // namespace weft::inline v0

@@ -18,9 +18,10 @@ std::string standing(WaitPlace place) {
   return std::to_string(place.place) + " of " + std::to_string(place.of) + " waiting";
 }
 
-void describe_wait(TaskTreeCollector& tree, const char* type, const char* name, WaitPlace place,
-                   const char* notified) {
-  tree.node(thing_name(type, name) + ", " + (place.place == 0 ? notified : standing(place)));
+void describe_wait(TaskTreeCollector& tree, Waited waited, WaitPlace at) {
+  std::string text = thing_name(waited.kind, waited.name);
+  if (waited.what) text += std::string(" ") + waited.what;
+  tree.node(text + ", " + (at.place == 0 ? waited.notified : standing(at)));
 }
 
 std::string holder_name(HomeIndex home, const LockHolder::Who& who) {
@@ -51,8 +52,8 @@ std::string ordinal(WaitPlace place) {
   return std::to_string(place.place) + ending + " of " + std::to_string(place.of);
 }
 
-void abort_awaited(const char* type, const char* name) noexcept {
-  log(LogLevel::error, thing_name(type, name) +
+void abort_awaited(Waited waited) noexcept {
+  log(LogLevel::error, thing_name(waited.kind, waited.name) +
                            " is destroyed while tasks wait for it. Let it outlive the tasks that "
                            "use it.");
   std::abort();

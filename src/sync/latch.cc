@@ -10,7 +10,7 @@ namespace weft::inline v0 {
 
 Latch::~Latch() {
   if (core_.has_waiters()) [[unlikely]]
-    detail::abort_awaited("Latch", name_);
+    detail::abort_awaited({"Latch", name_});
 }
 
 void Latch::refuse(Count by) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "describe.h"
+#include "lock_waits.h"
 #include "weft/base/assert.h"
 #include "weft/base/log.h"
 #include "weft/base/steady_clock.h"
@@ -85,25 +86,12 @@ template <class Sharing>
 void BasicMutex<Sharing>::Entry::collect(LockEntry& entry, detail::HomeIndex home,
                                          std::vector<detail::LockReport>& waits) {
   BasicMutex& mutex = static_cast<Entry&>(entry).mutex;
+  if (!mutex.bond_.admits(home)) return;  // it entered the book after its first use
   std::vector<detail::WaitNode*> nodes;
-  // What is waited for may grow while there is made room for it.
-  auto queue = mutex.core_.waiting_on(home, nullptr, 0);
-  while (queue.count > nodes.size()) {
-    nodes.resize(queue.count);
-    queue = mutex.core_.waiting_on(home, nodes.data(), nodes.size());
-  }
-  nodes.resize(queue.count);
-  for (detail::WaitNode* node : nodes) {
-    auto& wait = detail::LockWaiter::from(*node);
-    waits.push_back({.kind = kKind,
-                     .name = mutex.name_,
-                     .lock = &mutex,
-                     .ticket = wait.amount,
-                     .waiter = wait.needing(),
-                     .holder = queue.owner.who.task,
-                     .holder_home = queue.owner.home,
-                     .wanted_at = wait.at(),
-                     .held_at = queue.owner.who.at});
+  const auto owner = detail::list_waiting(mutex.core_, home, nodes);
+  for (const detail::WaitNode* node : nodes) {
+    detail::add_wait({.kind = kKind, .name = mutex.name_, .lock = &mutex}, *node,
+                     {owner.who, owner.home}, waits);
   }
 }
 

@@ -37,7 +37,7 @@ RateLimiter::RateLimiter(Rate rate, const char* name)
 
 RateLimiter::~RateLimiter() {
   if (!waiters_.empty()) [[unlikely]]
-    detail::abort_awaited("RateLimiter", name_);
+    detail::abort_awaited({"RateLimiter", name_});
 }
 
 bool RateLimiter::try_acquire(Count count) {

@@ -26,7 +26,7 @@ Semaphore::Semaphore(Limits limits, const char* name) : core_(limits), name_(nam
 
 Semaphore::~Semaphore() {
   if (core_.has_waiters()) [[unlikely]]
-    detail::abort_awaited("Semaphore", name_);
+    detail::abort_awaited({"Semaphore", name_});
 }
 
 void Semaphore::refuse_acquire(Count count) const {

@@ -60,7 +60,8 @@ Strand& SharedOperation::require_value() {
 
 void SharedOperation::describe_wait(TaskTreeCollector& tree, const Waiter& waiter) {
   const WaitPlace place = core_.place_of(waiter);
-  detail::describe_wait(tree, "Shared", name_, place, "about to go on");
+  detail::describe_wait(tree, {.kind = "Shared", .name = name_, .notified = "about to go on"},
+                        place);
   // acquire: it may have been begun by another loop just now. [pairs with join()]
   Strand* operation = strand_.load(acquire);
   if (place.place == 0 || !operation) return;

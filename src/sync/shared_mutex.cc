@@ -3,8 +3,10 @@
 
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 #include "describe.h"
+#include "lock_waits.h"
 #include "weft/base/log.h"
 
 namespace weft::inline v0 {
@@ -19,7 +21,9 @@ std::string called(const char* name) { return detail::thing_name("SharedMutex", 
 
 // "loop 2, locked in transfer() at bank.cc:42"; "3 who share it, the last locked in …".
 std::string SharedMutex::holders() const {
-  const std::string at = "locked in " + detail::place_name(held_at_.load(detail::relaxed));
+  const std::source_location place = core_.holder().who().at;
+  const std::string at =
+      place.line() == 0 ? std::string("locked just now") : "locked in " + detail::place_name(place);
   if (core_.is_exclusive()) return loop_name(core_.owner()) + ", " + at;
   return std::to_string(core_.sharers()) + " who share it, the last " + at;
 }
@@ -30,6 +34,20 @@ SharedMutex::~SharedMutex() {
   log(LogLevel::error, called(name_) + " is destroyed while it is held by " + holders() +
                            ". Let it outlive the tasks that use it.");
   std::abort();
+}
+
+// The guards are noted after they have come to their places.
+std::optional<SharedMutexGuard> SharedMutex::guarded(std::source_location at) noexcept {
+  std::optional<Guard> guard{Guard(*this)};
+  entered_alone({detail::thread_state().running, at});
+  held_.locked(kKind, name_, at);
+  return guard;
+}
+std::optional<SharedMutexSharedGuard> SharedMutex::guarded_shared(
+    std::source_location at) noexcept {
+  std::optional<SharedGuard> guard{SharedGuard(*this)};
+  guard->noted_ = entered_shared({detail::thread_state().running, at});
+  return guard;
 }
 
 void SharedMutex::unlock_contended() noexcept {
@@ -62,14 +80,36 @@ void SharedMutex::abort_not_shared() const noexcept {
   std::abort();
 }
 
+// Whoever waits needs all to leave who are inside: it stands first, and cannot enter beside them; or it
+// stands behind one that cannot.
+void SharedMutex::Entry::collect(LockEntry& entry, detail::HomeIndex home,
+                                 std::vector<detail::LockReport>& waits) {
+  SharedMutex& mutex = static_cast<Entry&>(entry).mutex;
+  std::vector<detail::WaitNode*> nodes;
+  const auto owner = detail::list_waiting(mutex.core_, home, nodes);
+  if (nodes.empty()) return;
+  std::vector<detail::InTheWay> holders;
+  if (owner.home) {
+    holders.push_back({owner.who, owner.home});
+  } else {
+    for (const Who& each : mutex.sharers_.all()) holders.push_back({each, 0});
+  }
+  for (const detail::WaitNode* node : nodes) {
+    for (const detail::InTheWay& each : holders) {
+      detail::add_wait({.kind = kKind, .name = mutex.name_, .lock = &mutex}, *node, each, waits);
+    }
+  }
+}
+
 void SharedMutex::describe_wait(TaskTreeCollector& tree, const detail::WaitNode& waiter) {
-  const detail::WaitPlace at = core_.place_of(waiter);
-  const bool shares = waiter.amount == static_cast<std::uint32_t>(Mode::shared);
+  const auto [owner, place] = core_.standing_of(waiter);
+  const bool shares = detail::SharedMutexCore::shares(waiter);
   std::string text = called(name_) + (shares ? ", wants to share it, " : ", wants it alone, ");
-  if (at.place == 0) {
+  if (place.place == 0) {
     text += "just locked";
   } else {
-    text += "held by " + holders() + "; " + detail::standing(at);
+    text += "held by " + (owner.home ? detail::holder_name(owner.home, owner.who) : holders()) +
+            "; " + detail::standing(place);
   }
   tree.node(text);
 }

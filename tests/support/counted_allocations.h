@@ -18,8 +18,12 @@ namespace weft::test {
 
 inline constinit thread_local std::uint64_t global_news = 0;
 
+// From now on there is no memory on this thread, until it is set back.
+inline constinit thread_local bool global_new_fails = false;
+
 inline void* counted_new(std::size_t bytes, std::size_t align) {
   ++global_news;
+  if (global_new_fails) throw std::bad_alloc();
   if (bytes == 0) bytes = 1;
   void* block = align <= alignof(std::max_align_t)
                     ? std::malloc(bytes)

@@ -2,10 +2,13 @@
 #pragma once
 // What the tests of sync/ share: a fixture with a book of what happened, and the scenes that every
 // primitive must pass. A scene takes the wait as a callable: [&] { return event.wait(); }
+#include <algorithm>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "support/loop_fixture.h"
 #include "weft/weft.h"
@@ -32,6 +35,12 @@ struct SyncTest : LoopTest<L> {
   }
 };
 
+// Those who are woken together go on as their loop likes, and with WEFT_CHAOS_SEED it likes anything.
+inline Events in_any_order(Events events) {
+  std::sort(events.begin(), events.end());
+  return events;
+}
+
 // A task that is cancelled before it waits does not go on, even if it would not have to wait.
 template <class Wait>
 Task<void> wait_when_cancelled(Wait& wait) {
@@ -45,6 +54,38 @@ Task<void> wait_when_cancelled(Wait& wait) {
   Outcome<void> how = co_await started.outcome();
   EXPECT_TRUE(how.is_cancelled());
 }
+
+// Two loops of one thread.
+struct TwoLoops : ::testing::Test {
+  VirtualLoop a;
+  VirtualLoop b{a};
+
+  // One has what hold() gives, and three wait, two of them elsewhere: each goes on where it awaited.
+  template <class Hold, class Wait>
+  void expect_to_go_on_where_they_awaited(Hold hold, Wait wait) {
+    std::vector<Executor*> seen;
+    auto waits = [&]() -> Task<void> {
+      auto held = co_await wait();
+      seen.push_back(Executor::current_or_null());
+    };
+    auto root = [&]() -> Task<void> {
+      std::optional held(co_await hold());
+      auto body = [&](Nursery& n) -> Task<NurseryEnd> {
+        n.start_on(b, waits());
+        n.start(waits());
+        n.start_on(b, waits());
+        co_await sleep_for(1ms);
+        EXPECT_TRUE(seen.empty());
+        held.reset();
+        co_return join;
+      };
+      co_await with_nursery(body);
+    };
+    run(a, root());
+    EXPECT_EQ(seen.size(), 3u);
+    EXPECT_EQ(std::count(seen.begin(), seen.end(), &b), 2);
+  }
+};
 
 // It waits on another loop, and the post that notifies it is under way there when the cancel comes.
 template <class Wait, class Notify>

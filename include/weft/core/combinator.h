@@ -41,6 +41,8 @@ class Combinator : private BranchOwner {
   void check_errors();
   // The branch whose failed value is the result, or kNone.
   [[nodiscard]] std::size_t first_failed() const noexcept { return first_failed_; }
+  // The branch that had a value first; 0 if there is none.
+  [[nodiscard]] std::size_t winner() const noexcept { return winner_; }
 
   [[nodiscard]] virtual std::size_t count() const noexcept = 0;
   [[nodiscard]] virtual BranchBase& at(std::size_t index) noexcept = 0;
@@ -63,6 +65,7 @@ class Combinator : private BranchOwner {
   Continuation waiter_;
   std::size_t pending_ = 0;
   std::size_t values_ = 0;
+  std::size_t winner_ = 0;  // of those
   std::size_t first_error_ = kNone;
   std::size_t first_failed_ = kNone;
   const CancelReason* unasked_ = nullptr;  // why a branch ended as cancelled, unasked

@@ -4,8 +4,11 @@
 //
 //     auto [a, b] = co_await all_of(x(), y());           // tuple of results; needs both
 //     auto [a, b] = co_await any_of(x(), y());           // tuple of optionals; the first ends it
+//     auto first  = co_await any_of(x(), y());           // the same; first.index() says which that was
 //     auto [a, b] = co_await most_of(x(), y());          // tuple of optionals; waits for both
 //     auto many   = co_await all_of(std::move(tasks));   // vector of results
+//
+// any_of gives an AnyOfResult: who lost may have a value as well, if its cancel came too late.
 //
 // A void result is std::monostate, a reference a pointer. Branches start in argument order. An
 // argument may be a callable that returns an awaitable; it is kept alive.
@@ -27,6 +30,7 @@
 #include <utility>
 #include <vector>
 
+#include "weft/core/any_of_result.h"
 #include "weft/core/combinator.h"
 #include "weft/core/invoked.h"
 
@@ -119,6 +123,10 @@ class BranchSlot {
   CaughtError error_;
 };
 
+// What is there at the end, around the values or optionals.
+template <Combinator::Kind K, class Values>
+using Gathered = std::conditional_t<K == Combinator::Kind::any, AnyOfResult<Values>, Values>;
+
 template <class Value, class E>
 using MaybeExpected = std::conditional_t<std::is_void_v<E>, Value, std::expected<Value, E>>;
 
@@ -200,8 +208,10 @@ class PackAwaiter<K, std::index_sequence<I...>, A...>
 
  private:
   static constexpr bool kAll = K == Combinator::Kind::all;
-  using Values = std::conditional_t<kAll, std::tuple<typename BranchSlot<A, E>::Value...>,
-                                    std::tuple<std::optional<typename BranchSlot<A, E>::Value>...>>;
+  using Values =
+      Gathered<K,
+               std::conditional_t<kAll, std::tuple<typename BranchSlot<A, E>::Value...>,
+                                  std::tuple<std::optional<typename BranchSlot<A, E>::Value>...>>>;
   struct Wrap {
     using type = MaybeExpected<Values, E>;
     type operator()(Values&& values) const { return type(std::move(values)); }
@@ -211,6 +221,8 @@ class PackAwaiter<K, std::index_sequence<I...>, A...>
   Values values() {
     if constexpr (kAll) {
       return Values(Leaf<I, A>::slot.value()...);
+    } else if constexpr (K == Combinator::Kind::any) {
+      return Values(this->winner(), Leaf<I, A>::slot.maybe()...);
     } else {
       return Values(Leaf<I, A>::slot.maybe()...);
     }
@@ -277,7 +289,7 @@ class RangeAwaiter final : public CombinatorHooks<K, A> {
     for (A& each : awaitables) slots_.add(std::move(each));
   }
 
-  MaybeExpected<Values, E> await_resume() {
+  MaybeExpected<Gathered<K, Values>, E> await_resume() {
     this->check_errors();
     if constexpr (!std::is_void_v<E>) {
       if (this->first_failed() != Combinator::kNone) {
@@ -293,7 +305,11 @@ class RangeAwaiter final : public CombinatorHooks<K, A> {
         values.push_back(slots_[i].maybe());
       }
     }
-    return values;
+    if constexpr (K == Combinator::Kind::any) {
+      return Gathered<K, Values>(this->winner(), std::move(values));
+    } else {
+      return values;
+    }
   }
   void await_introspect(auto& tree) noexcept {
     constexpr const char* kNames[] = {"all_of", "any_of", "most_of"};

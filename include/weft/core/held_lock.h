@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-// weft::detail::HeldLock: a part of a lock whose guard must stay on one loop: of Mutex. It lets resume_on()
-// refuse a task that holds one, instead of the lock's unlock() having to end the process later.
+// weft::detail::HeldLock: a part of a lock whose guard must stay on one loop: of Mutex, and of SharedMutex for who
+// has it alone. It lets resume_on() refuse a task that holds one, instead of the lock's unlock() having to end the
+// process later.
 //
 // With WEFT_AWAITABLE_STATE_DEBUG the loop lists what its tasks hold. Without, this is empty, and
 // nothing is done.
@@ -18,8 +19,10 @@ namespace weft::inline v0::detail {
 
 class HeldLock : public ListNode<HeldLock> {
  public:
-  // By the task that runs now.
+  // By the task that runs now, or by another of this loop.
   void locked(const char* kind, const char* name, std::source_location at) noexcept;
+  void locked_by(const Strand* task, const char* kind, const char* name,
+                 std::source_location at) noexcept;
   // Or its guard has gone to another place, and nobody knows whose it is.
   void unlocked() noexcept;
 
@@ -43,6 +46,7 @@ void require_no_locks(const Strand& strand, const char* what);
 class HeldLock {
  public:
   static void locked(const char*, const char*, std::source_location) noexcept {}
+  static void locked_by(const Strand*, const char*, const char*, std::source_location) noexcept {}
   static void unlocked() noexcept {}
 };
 

@@ -7,15 +7,17 @@
 //     }
 //
 // A cycle is found among any number of tasks, of any of the loops that are asked, a single task that
-// waits for a lock of its own included. A task waits for a lock; or for children in a nursery, for a
-// Task that it awaits through on(), all_of(), then() and the like, one of which waits.
+// waits for a lock of its own included. A task waits for a Mutex or a SharedMutex, also to have it again
+// after a Condition's wait; or for children in a nursery, for a Task that it awaits through on(), all_of(),
+// then() and the like, one of which waits. It is in the way of others if it has the lock alone, or shares it.
 //
 // What is returned was so, all at once: every loop is looked at twice, and a wait counts that has not
 // ended in between (docs/design/inspect_locks.md). Nothing but a cancel ends such a wait, that of a
 // timeout included; or somebody who was lent the guard by reference.
 //
 // Not seen       a lock whose guard was moved or released, and one of lock_raw(): nobody knows who
-//                will unlock it. A wait for one of several (any_of, timeout). A task that awaits
+//                will unlock it. Of those who share a SharedMutex, more than the first eight
+//                (SharedHolders::kNotedMax). A wait for one of several (any_of, timeout). A task that awaits
 //                another by its StartedTask. Locks of loops that were not asked, and std::mutex.
 // Threads        await it in a task; its own loop need not be one of those that are asked. They go on
 //                meanwhile, and are asked one after the other, each between two of its tasks.

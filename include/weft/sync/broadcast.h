@@ -32,9 +32,9 @@
 #include <utility>
 #include <vector>
 
-#include "weft/atomic/atomic.h"
 #include "weft/core/make_awaitable.h"
 #include "weft/core/tree.h"
+#include "weft/sync/news_core.h"
 #include "weft/sync/wait_report.h"
 #include "weft/sync/waiter.h"
 
@@ -53,41 +53,35 @@ class Broadcast {
 
   // The name is shown in the task tree and in messages. Requires: capacity > 0; it outlives this.
   explicit Broadcast(std::size_t capacity, const char* name = nullptr)
-      : ring_(std::max<std::size_t>(capacity, 1)), name_(name) {}
+      : core_(0), ring_(std::max<std::size_t>(capacity, 1)), name_(name) {}
   Broadcast(const Broadcast&) = delete;
   Broadcast& operator=(const Broadcast&) = delete;
   // Requires: nobody waits for it, and subscribers are not used any more. Ends the process if somebody
   // waits.
   ~Broadcast() {
-    if (!waiters_.empty()) [[unlikely]]
-      detail::abort_destroyed_while_awaited({"Broadcast", name_});
+    if (core_.has_waiters()) [[unlikely]]
+      detail::abort_awaited({"Broadcast", name_});
   }
 
   [[nodiscard]] BroadcastSubscriber<T> subscribe() noexcept {
-    detail::StateLock lock(state_mu_);
-    return BroadcastSubscriber<T>(*this, sent_);
+    return core_.look([&](std::uint64_t sent) { return BroadcastSubscriber<T>(*this, sent); });
   }
   // Returns: false if it is closed; then nobody gets the value.
   bool send(T value) {
     auto shared = std::make_shared<const T>(std::move(value));  // then the one that it replaces
+    auto change = [&](std::uint64_t sent) {
+      slot(sent).swap(shared);
+      return true;
+    };
     detail::WaitList woken;
-    {
-      detail::StateLock lock(state_mu_);
-      if (closed_) return false;
-      slot(sent_++).swap(shared);
-      detail::take_all(waiters_, woken);
-    }
+    const bool sent = core_.publish(change, woken);
     detail::Waiter::notify_all(woken);
-    return true;
+    return sent;
   }
   // Subscribers get what they have not seen, then nothing. Without effect if it is closed.
   void close() noexcept {
     detail::WaitList woken;
-    {
-      detail::StateLock lock(state_mu_);
-      closed_ = true;
-      detail::take_all(waiters_, woken);
-    }
+    core_.close(woken);
     detail::Waiter::notify_all(woken);
   }
 
@@ -101,11 +95,9 @@ class Broadcast {
     return ring_[static_cast<std::size_t>(number % ring_.size())];
   }
 
-  detail::StateMutex state_mu_;  // guards what follows but the name, and the steps of N1
+  detail::NewsCore core_;  // its count is of all that were sent
+  // Guarded by the core. Number n is in slot(n) until number n + capacity() comes.
   std::vector<std::shared_ptr<const T>> ring_;
-  std::uint64_t sent_ = 0;  // in all; number n is in slot(n) until number n + capacity() comes
-  bool closed_ = false;
-  detail::WaitList waiters_;
   const char* name_;
 };
 
@@ -124,19 +116,22 @@ class BroadcastSubscriber {
   }
   // Returns: nothing if there is none now.
   [[nodiscard]] std::optional<Item> try_receive() noexcept {
-    detail::StateLock lock(broadcast_->state_mu_);
-    if (next_ == broadcast_->sent_) return std::nullopt;
-    const std::uint64_t kept = std::min<std::uint64_t>(broadcast_->sent_, broadcast_->capacity());
-    const std::uint64_t oldest = broadcast_->sent_ - kept;
-    const std::uint64_t missed = oldest > next_ ? oldest - next_ : 0;
-    next_ += missed;
-    return Item{broadcast_->slot(next_++), missed};
+    return broadcast_->core_.look([&](std::uint64_t sent) { return next_of(sent); });
   }
 
  private:
   friend class Broadcast<T>;
   BroadcastSubscriber(Broadcast<T>& broadcast, std::uint64_t next) noexcept
       : broadcast_(&broadcast), next_(next) {}
+
+  // Requires: the lock of the core, which says `sent`.
+  std::optional<Item> next_of(std::uint64_t sent) noexcept {
+    if (next_ == sent) return std::nullopt;
+    const std::uint64_t oldest = sent - std::min<std::uint64_t>(sent, broadcast_->capacity());
+    const std::uint64_t missed = oldest > next_ ? oldest - next_ : 0;
+    next_ += missed;
+    return Item{broadcast_->slot(next_++), missed};
+  }
 
   Broadcast<T>* broadcast_;
   std::uint64_t next_;  // the number of the value that it sees next
@@ -148,45 +143,22 @@ class BroadcastSubscriber<T>::Receive : public detail::Waiter {
   static constexpr const char* kWhat = "BroadcastSubscriber::receive()";
 
  protected:
-  explicit Receive(BroadcastSubscriber& subscriber) noexcept
-      : subscriber_(subscriber), broadcast_(*subscriber.broadcast_) {}
+  explicit Receive(BroadcastSubscriber& subscriber) noexcept : subscriber_(subscriber) {}
 
-  bool take() noexcept {
-    detail::StateLock lock(broadcast_.state_mu_);
-    return has_news();
-  }
-  bool take_or_wait() noexcept {
-    detail::StateLock lock(broadcast_.state_mu_);
-    if (has_news()) return true;
-    state = detail::WaitState::waiting;
-    broadcast_.waiters_.push_back(*this);
-    return false;
-  }
-  detail::Withdrawn withdraw() noexcept {
-    detail::StateLock lock(broadcast_.state_mu_);
-    if (state != detail::WaitState::waiting) return detail::Withdrawn::passed_on;
-    unlink();
-    return detail::Withdrawn::unlinked;
-  }
+  bool take() noexcept { return core().has_news(subscriber_.next_); }
+  bool take_or_wait() noexcept { return core().look_or_wait(*this, subscriber_.next_); }
+  detail::Withdrawn withdraw() noexcept { return core().withdraw(*this); }
   std::optional<Item> result() noexcept { return subscriber_.try_receive(); }
   void give_back() noexcept {}  // it took nothing
   void introspect(TaskTreeCollector& tree) {
-    detail::WaitPlace at;
-    {
-      detail::StateLock lock(broadcast_.state_mu_);
-      at = detail::place_in(broadcast_.waiters_, *this);
-    }
-    detail::describe_wait(tree, {"Broadcast", broadcast_.name_}, "receive", at);
+    detail::describe_wait(tree, {"Broadcast", subscriber_.broadcast_->name_, "receive"},
+                          core().place_of(*this));
   }
 
  private:
-  // Requires: state_mu_.
-  bool has_news() const noexcept {
-    return broadcast_.closed_ || subscriber_.next_ != broadcast_.sent_;
-  }
+  detail::NewsCore& core() noexcept { return subscriber_.broadcast_->core_; }
 
   BroadcastSubscriber& subscriber_;
-  Broadcast<T>& broadcast_;
 };
 
 }  // namespace weft::inline v0

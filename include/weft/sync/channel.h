@@ -26,7 +26,7 @@
 // Errors         "closed" is a value, false or nothing, and no std::expected: combinators let an error
 //                beat values, and any_of(a.receive(), b.receive()) must not lose an item of b
 //                because a was closed. UsageError off any loop; std::bad_alloc from send() where
-//                unbounded() needs memory.
+//                unbounded() needs memory, and from receive_up_to() before it takes something.
 // Allocation     the ring, when it is made; unbounded(): chunks; receive_up_to(): its vector. No wait
 //                allocates.
 // Cost           one short lock each, of the end that it uses, and a wake-up only if someone waits.
@@ -92,7 +92,7 @@ class Channel {
   // Requires: nobody waits for it. Ends the process if somebody does.
   ~Channel() {
     if (core_.is_awaited()) [[unlikely]]
-      detail::abort_destroyed_while_awaited({kKind, name_});
+      detail::abort_awaited({kKind, name_});
   }
 
   // Requires: `value` lives until the wait has ended; a temporary in the co_await expression does.
@@ -173,7 +173,7 @@ class Channel {
     return how == Core::Sent::all;
   }
   void describe(TaskTreeCollector& tree, const char* what, const auto& node) {
-    detail::describe_wait(tree, {kKind, name_}, what, core_.place_of(node));
+    detail::describe_wait(tree, {kKind, name_, what}, core_.place_of(node));
   }
 
   Core core_;
@@ -279,21 +279,35 @@ class Channel<T, Sharing>::ReceiveUpTo : public ReceiveWait {
  protected:
   ReceiveUpTo(Channel& channel, std::size_t count_max) noexcept
       : ReceiveWait(channel), count_max_(count_max) {}
-  std::vector<T> result() {
-    std::vector<T> items;
-    if (!this->item) return items;
+
+  // There is room for one before one is taken: else it would be lost where there is no memory.
+  bool take() {
+    items_.reserve(std::max<std::size_t>(1, std::min(count_max_, this->channel_.size())));
+    return ReceiveWait::take();
+  }
+  std::vector<T> result() noexcept {
+    if (!this->item) return {};
     Core& core = this->channel_.core_;
-    const std::size_t count = std::min(count_max_, 1 + core.size());
-    items.reserve(count);
-    items.push_back(std::move(*this->item));
+    const std::size_t count = room_for(std::min(count_max_, 1 + core.size()));
+    items_.push_back(std::move(*this->item));
     detail::WaitList woken;
-    core.receive_some(items, count, woken);
+    core.receive_some(items_, count, woken);
     detail::Waiter::notify_all(woken);
-    return items;
+    return std::move(items_);
   }
 
  private:
+  // Returns: what there is room for, of so many; fewer will do.
+  std::size_t room_for(std::size_t count) noexcept {
+    try {
+      items_.reserve(count);
+    } catch (const std::bad_alloc&) {
+    }
+    return std::min(count, items_.capacity());
+  }
+
   const std::size_t count_max_;
+  std::vector<T> items_;
 };
 
 }  // namespace weft::inline v0

@@ -85,7 +85,8 @@ class Condition {
   explicit Condition(const char* name) noexcept : name_(name) {}
   Condition(const Condition&) = delete;
   Condition& operator=(const Condition&) = delete;
-  // Requires: nobody waits for it, but those who were notified. Ends the process if somebody does.
+  // Requires: nobody waits for it, nor was notified and has not gone on yet. Ends the process if
+  // somebody waits.
   ~Condition();
 
   // Until it is notified once. Requires: the guard outlives the wait.
@@ -129,8 +130,6 @@ class Condition::Wait : protected detail::LockWaiter, private detail::Waker {
   static void lock_again(detail::WaitNode& place) noexcept;
 
  protected:
-  // As against a predicate that was true at once.
-  [[nodiscard]] bool has_waited() const noexcept { return waited_; }
   Wait(Condition& condition, std::source_location at) noexcept
       : LockWaiter(&arrived, at), condition_(condition), place_(*this) {}
   ~Wait() = default;
@@ -146,12 +145,14 @@ class Condition::Wait : protected detail::LockWaiter, private detail::Waker {
   // Any thread. Returns: true if it has the lock; false if it waits for that.
   virtual bool relock() noexcept = 0;
   virtual void unlock() noexcept = 0;
-  // It has the lock, and has gone on: the wait may be over.
+  // It has the lock, and has gone on: the wait may be over. Then it is the task's.
   virtual void relocked() noexcept = 0;
+  virtual void kept(const detail::Strand* task) noexcept = 0;
   virtual bool is_satisfied() noexcept = 0;
   virtual void describe_lock(TaskTreeCollector& tree) = 0;
 
   void wait_unlocked() noexcept;
+  void end_locked() noexcept { kept(waiter_.strand()); }
   bool is_over() noexcept;
 
   // Waker, for the Waiter's notify().
@@ -164,7 +165,6 @@ class Condition::Wait : protected detail::LockWaiter, private detail::Waker {
   Condition& condition_;
   detail::Continuation waiter_;
   Place place_;
-  bool waited_ = false;
   bool cancelled_ = false;
 };
 
@@ -174,13 +174,11 @@ class Condition::LockWait : public Wait {
   LockWait(Condition& condition, Lock& lock, std::source_location at) noexcept
       : Wait(condition, at), lock_(lock) {}
 
-  // The task goes on.
-  void resumed() noexcept { lock_.resumed(*this); }
-
  private:
   bool relock() noexcept final { return lock_.relock(*this); }
   void unlock() noexcept final { lock_.unlock(); }
   void relocked() noexcept final { lock_.relocked(*this); }
+  void kept(const detail::Strand* task) noexcept final { lock_.kept(*this, task); }
   void describe_lock(TaskTreeCollector& tree) final { lock_.describe_wait(tree, *this); }
 
   Lock& lock_;
@@ -203,7 +201,6 @@ class Condition::Awaiter final : public LockWait<Lock> {
     }
   }
   void await_resume() {
-    if (this->has_waited()) this->resumed();
     if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
   }
 

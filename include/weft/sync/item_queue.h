@@ -32,6 +32,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <new>
 #include <optional>
@@ -77,7 +78,7 @@ class ItemQueue {
     std::size_t step;
   };
   explicit ItemQueue(Growing how)
-      : ItemQueue((how.capacity_max + how.step - 1) / how.step * how.step, how.step, true) {}
+      : ItemQueue(rounded_up(how.capacity_max, how.step), how.step, how.capacity_max > 0) {}
   ItemQueue(const ItemQueue&) = delete;
   ItemQueue& operator=(const ItemQueue&) = delete;
   ~ItemQueue() {
@@ -149,6 +150,7 @@ class ItemQueue {
   }
   // Null if there is no memory.
   [[nodiscard]] Chunks make_chunk() const noexcept {
+    if (chunk_items_ > kChunkItemsMax) return nullptr;
     void* block = ::operator new(kSlots + chunk_items_ * sizeof(T), kAlign, std::nothrow);
     return Chunks(block ? ::new (block) Chunk(nullptr) : nullptr);
   }
@@ -183,6 +185,14 @@ class ItemQueue {
   static constexpr std::size_t kAlignOf = std::max(alignof(T), alignof(Chunk));
   static constexpr std::align_val_t kAlign{kAlignOf};
   static constexpr std::size_t kSlots = (sizeof(Chunk) + alignof(T) - 1) / alignof(T) * alignof(T);
+  static constexpr std::size_t kBytesMax = std::numeric_limits<std::ptrdiff_t>::max();
+  static constexpr std::size_t kChunkItemsMax = (kBytesMax - kSlots) / sizeof(T);
+
+  // The largest multiple that there is, if there is none above.
+  static constexpr std::size_t rounded_up(std::size_t count, std::size_t step) noexcept {
+    const std::size_t less = step - 1;
+    return (std::min(count, std::numeric_limits<std::size_t>::max() - less) + less) / step * step;
+  }
 
   struct End {
     [[no_unique_address]] mutable typename Sharing::Mutex mu;

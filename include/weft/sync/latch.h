@@ -15,8 +15,8 @@
 // Threads        wait(), arrive_and_wait(): on a loop. Everything else: any thread. Tasks of many
 //                loops may share one.
 // Cancellation   a cancelled wait takes nothing, and ends cancelled even if it was woken and has
-//                not gone on yet. A cancelled arrive_and_wait() has arrived: what is counted is not
-//                taken back.
+//                not gone on yet. An arrive_and_wait() that is cancelled while it waits has arrived:
+//                what is counted is not taken back. A task that was cancelled before has not.
 // Resumption     on the loop that awaited, in arrival order there, through its ready ring; never
 //                inside of count_down().
 // Memory order   what happens before a count_down() is visible after wait() returns.

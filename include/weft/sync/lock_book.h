@@ -18,7 +18,8 @@
 
 namespace weft::inline v0::detail {
 
-// One wait. The holder is named, by its address, and never looked into: it may be another loop's.
+// One wait, and one who is in its way: a lock that is shared reports a wait once for each. The holder is
+// named, by its address, and never looked into: it may be another loop's.
 struct LockReport {
   const char* kind = nullptr;    // "Mutex"
   const char* name = nullptr;    // its own, or null; valid on the waiter's loop, until that goes on
@@ -26,9 +27,9 @@ struct LockReport {
   std::uint32_t ticket = 0;      // of the lock's, in the order of their coming
   Strand* waiter = nullptr;      // who cannot go on without it; null: nobody, or not known
   const void* holder = nullptr;  // a Strand; null: not known, or nobody yet
-  HomeIndex holder_home = 0;
-  std::source_location wanted_at;  // the waiter's lock()
-  std::source_location held_at;    // the holder's
+  HomeIndex holder_home = 0;     // 0: it may be anywhere
+  std::source_location wanted_at = {};  // the waiter's lock()
+  std::source_location held_at = {};    // the holder's
 };
 
 class LockEntry : public ListNode<LockEntry> {

@@ -39,6 +39,7 @@
 #include "weft/core/make_awaitable.h"
 #include "weft/core/thread_state.h"
 #include "weft/core/tree.h"
+#include "weft/sync/lock_guard.h"
 #include "weft/sync/lock_waiter.h"
 #include "weft/sync/mutex_core.h"
 #include "weft/sync/sharing.h"
@@ -49,36 +50,8 @@ namespace weft::inline v0 {
 template <class Sharing>
 class BasicMutex;
 
-// The right to be inside, and the duty to leave. Empty when it was moved from or unlocked.
 template <class Sharing>
-class [[nodiscard]] BasicMutexGuard {
-  using Mutex = BasicMutex<Sharing>;
-
- public:
-  BasicMutexGuard() = default;
-  BasicMutexGuard(BasicMutexGuard&& other) noexcept : mutex_(other.release()) {}
-  BasicMutexGuard& operator=(BasicMutexGuard&& other) noexcept {
-    if (this != &other) {
-      unlock();
-      mutex_ = other.release();
-    }
-    return *this;
-  }
-  ~BasicMutexGuard() { unlock(); }
-
-  // Before the end of the block. Without effect if it is empty.
-  void unlock() noexcept;
-  // Gives the duty to the caller, who calls Mutex::unlock(). Returns: the mutex, or null.
-  [[nodiscard]] Mutex* release() noexcept;
-  explicit operator bool() const noexcept { return mutex_ != nullptr; }
-
- private:
-  friend BasicMutex<Sharing>;
-  friend class Condition;
-  explicit BasicMutexGuard(Mutex& mutex) noexcept : mutex_(&mutex) {}
-
-  Mutex* mutex_ = nullptr;
-};
+using BasicMutexGuard = LockGuard<BasicMutex<Sharing>>;
 
 template <class Sharing>
 class BasicMutex {
@@ -126,7 +99,7 @@ class BasicMutex {
   [[nodiscard]] const char* name() const noexcept { return name_; }
 
  private:
-  friend BasicMutexGuard<Sharing>;
+  friend Guard;
   friend class Condition;
 
   std::optional<Guard> guarded(std::source_location at) noexcept;
@@ -136,10 +109,10 @@ class BasicMutex {
   }
   // For Condition: locks it for who has waited there, on any thread. Returns: false if that waits.
   bool relock(detail::LockWaiter& waiter) noexcept;
-  // It has gone on with the lock, on its loop; its task goes on.
+  // It has gone on with the lock, on its loop; its task keeps it.
   void relocked(const detail::LockWaiter& waiter) noexcept { core_.holder().set(waiter.who()); }
-  void resumed(const detail::LockWaiter& waiter) noexcept {
-    held_.locked(kKind, name_, waiter.at());
+  void kept(const detail::LockWaiter& waiter, const detail::Strand* task) noexcept {
+    held_.locked_by(task, kKind, name_, waiter.at());
   }
   void unlock_contended() noexcept;
   [[noreturn]] void abort_not_owner() const noexcept;
@@ -222,16 +195,6 @@ class BasicMutex<Sharing>::LockRaw : public Wait {
   // Nobody knows who will unlock it.
   void result() noexcept { this->mutex_.core_.holder().guard_moved(); }
 };
-
-template <class Sharing>
-BasicMutex<Sharing>* BasicMutexGuard<Sharing>::release() noexcept {
-  if (mutex_) mutex_->guard_moved();
-  return std::exchange(mutex_, nullptr);
-}
-template <class Sharing>
-void BasicMutexGuard<Sharing>::unlock() noexcept {
-  if (Mutex* mutex = std::exchange(mutex_, nullptr)) mutex->unlock();
-}
 
 using Mutex = BasicMutex<detail::BetweenLoops>;
 using MutexGuard = Mutex::Guard;

@@ -51,7 +51,10 @@ class BasicMutexCore {
       // acquire: as try_lock().
       if (word_.compare_exchange_weak(word, free ? owned_by(node.home) : word | kWaiters, acquire,
                                       relaxed)) {
-        if (free) return true;
+        if (free) {
+          holder_.forget();  // M4: this may be another loop, or none
+          return true;
+        }
         stamp({now_ns, false});
         break;
       }
@@ -114,13 +117,7 @@ class BasicMutexCore {
   };
   [[nodiscard]] Queue waiting_on(Home home, WaitNode** nodes, std::size_t room) noexcept {
     StateLock lock(state_mu_);
-    std::size_t count = 0;
-    for (WaitNode& each : waiters_) {
-      if (each.home != home) continue;
-      if (count < room) nodes[count] = &each;
-      ++count;
-    }
-    return {owner_now(), count};
+    return {owner_now(), detail::waiting_on(waiters_, home, nodes, room)};
   }
   struct Standing {
     Owner owner;      // itself, if it does not wait any more

@@ -130,7 +130,7 @@ class [[nodiscard]] OneshotReceiver {
     Core* core = std::exchange(core_, nullptr);
     if (!core) return;
     if (core->is_awaited()) [[unlikely]]
-      detail::abort_destroyed_while_awaited({"OneshotReceiver", nullptr});
+      detail::abort_awaited({"OneshotReceiver", nullptr});
     if (core->drop_receiver()) delete core;  // O1
   }
 
@@ -161,7 +161,7 @@ class OneshotReceiver<T>::Receive : public detail::Waiter {
   void give_back() noexcept {}  // it stays inside, or dies with the branch
   void introspect(TaskTreeCollector& tree) {
     const bool waits = receiver_.core_->is_awaited();
-    detail::describe_wait(tree, {"Oneshot", nullptr}, "receive", {waits ? 1u : 0u, 1});
+    detail::describe_wait(tree, {"Oneshot", nullptr, "receive"}, {waits ? 1u : 0u, 1});
   }
 
  private:

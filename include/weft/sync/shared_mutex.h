@@ -38,58 +38,67 @@
 //                before an unlock_shared(), to who has it alone later.
 // Errors         UsageError: lock…() and try_lock() off any loop.
 // Allocation     none.
-// Cost           without waiters: one compare-exchange to lock, one to unlock. Those who share it
-//                write one word, too: on many loops at once that costs about as much as a Mutex. An
-//                unlock is O(tasks that it lets in).
+// Cost           without waiters: one compare-exchange to lock, one to unlock, and one to note who
+//                shares it. Those write one word, too: on many loops at once that costs about as much as
+//                a Mutex. An unlock is O(tasks that it lets in).
+// Inspection     the task tree says of a waiter who holds it; inspect::find_deadlocks() finds cycles, also
+//                through those who share it: the first SharedHolders::kNotedMax of them, until their
+//                guards are moved or released.
 #include <cstddef>
 #include <optional>
 #include <source_location>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "weft/core/held_lock.h"
 #include "weft/core/make_awaitable.h"
 #include "weft/core/thread_state.h"
 #include "weft/core/tree.h"
+#include "weft/sync/lock_guard.h"
 #include "weft/sync/lock_waiter.h"
+#include "weft/sync/shared_holders.h"
 #include "weft/sync/shared_mutex_core.h"
 
 namespace weft::inline v0 {
 
 class SharedMutex;
 
-// The right to be inside, alone or beside others, and the duty to leave. Empty when it was moved
-// from or unlocked.
-template <detail::LockMode kMode>
-class [[nodiscard]] BasicSharedMutexGuard {
+using SharedMutexGuard = LockGuard<SharedMutex>;
+
+// The right to be inside beside others, and the duty to leave. Empty when it was moved from, released or
+// unlocked.
+//
+// Threads        any, one at a time: it belongs to nobody.
+class [[nodiscard]] SharedMutexSharedGuard {
  public:
-  BasicSharedMutexGuard() = default;
-  BasicSharedMutexGuard(BasicSharedMutexGuard&& other) noexcept : mutex_(other.release()) {}
-  BasicSharedMutexGuard& operator=(BasicSharedMutexGuard&& other) noexcept {
+  SharedMutexSharedGuard() = default;
+  SharedMutexSharedGuard(SharedMutexSharedGuard&& other) noexcept : mutex_(other.release()) {}
+  SharedMutexSharedGuard& operator=(SharedMutexSharedGuard&& other) noexcept {
     if (this != &other) {
       unlock();
       mutex_ = other.release();
     }
     return *this;
   }
-  ~BasicSharedMutexGuard() { unlock(); }
+  ~SharedMutexSharedGuard() { unlock(); }
 
   // Before the end of the block. Without effect if it is empty.
   inline void unlock() noexcept;
-  // Gives the duty to the caller, who calls SharedMutex::unlock() or unlock_shared(). Returns: the
-  // mutex, or null.
-  [[nodiscard]] SharedMutex* release() noexcept { return std::exchange(mutex_, nullptr); }
+  // Gives the duty to the caller, who calls SharedMutex::unlock_shared(). Returns: the mutex, or null.
+  [[nodiscard]] inline SharedMutex* release() noexcept;
   explicit operator bool() const noexcept { return mutex_ != nullptr; }
 
  private:
   friend class SharedMutex;
-  friend class Condition;
-  explicit BasicSharedMutexGuard(SharedMutex& mutex) noexcept : mutex_(&mutex) {}
+  using Place = detail::SharedHolders::Place;
+  explicit SharedMutexSharedGuard(SharedMutex& mutex,
+                                  Place noted = detail::SharedHolders::kNowhere) noexcept
+      : mutex_(&mutex), noted_(noted) {}
 
   SharedMutex* mutex_ = nullptr;
+  Place noted_ = detail::SharedHolders::kNowhere;
 };
-
-using SharedMutexGuard = BasicSharedMutexGuard<detail::LockMode::exclusive>;
-using SharedMutexSharedGuard = BasicSharedMutexGuard<detail::LockMode::shared>;
 
 class SharedMutex {
   using Mode = detail::LockMode;
@@ -107,9 +116,9 @@ class SharedMutex {
   using Guard = SharedMutexGuard;
   using SharedGuard = SharedMutexSharedGuard;
 
-  SharedMutex() = default;
+  SharedMutex() noexcept : SharedMutex(nullptr) {}
   // The name is shown in the task tree and in messages. Requires: it outlives the SharedMutex.
-  explicit SharedMutex(const char* name) noexcept : name_(name) {}
+  explicit SharedMutex(const char* name) noexcept : name_(name), entry_(*this) {}
   SharedMutex(const SharedMutex&) = delete;
   SharedMutex& operator=(const SharedMutex&) = delete;
   // Requires: nobody is inside, nobody waits for it. Ends the process if somebody does.
@@ -136,20 +145,17 @@ class SharedMutex {
   [[nodiscard]] std::optional<Guard> try_lock(
       std::source_location at = std::source_location::current()) {
     const detail::HomeIndex home = Executor::current("SharedMutex::try_lock()").home();
-    if (!core_.try_lock(home)) return std::nullopt;
-    owned_at(at);
-    return Guard(*this);
+    return core_.try_lock(home) ? guarded(at) : std::nullopt;
   }
   // Returns: a guard, or nothing if somebody has it alone, or waits.
   [[nodiscard]] std::optional<SharedGuard> try_lock_shared(
       std::source_location at = std::source_location::current()) noexcept {
-    if (!core_.try_lock_shared()) return std::nullopt;
-    owned_at(at);
-    return SharedGuard(*this);
+    return core_.try_lock_shared() ? guarded_shared(at) : std::nullopt;
   }
 
   // Requires: this loop has it alone. Ends the process if not.
   void unlock() noexcept {
+    held_.unlocked();
     const Executor* here = detail::thread_state().executor;
     if (!here || !core_.try_unlock(here->home())) [[unlikely]]
       unlock_contended();
@@ -169,44 +175,81 @@ class SharedMutex {
   [[nodiscard]] const char* name() const noexcept { return name_; }
 
  private:
+  friend Guard;
+  friend SharedGuard;
   friend class Condition;
+  using Who = detail::LockHolder::Who;
 
-  void owned_at(std::source_location at) noexcept { held_at_.store(at, detail::relaxed); }
+  std::optional<Guard> guarded(std::source_location at) noexcept;
+  std::optional<SharedGuard> guarded_shared(std::source_location at) noexcept;
+  void guard_moved() noexcept {
+    core_.holder().guard_moved();
+    held_.unlocked();
+  }
+  // Somebody is inside, and goes on (X5).
+  void entered_alone(const Who& who) noexcept { core_.holder().set(who); }
+  [[nodiscard]] SharedGuard::Place entered_shared(const Who& who) noexcept {
+    core_.holder().set({nullptr, who.at});
+    return sharers_.note(who);
+  }
   // For Condition: locks it for who has waited there, on any thread. Returns: false if that waits.
   bool relock(detail::LockWaiter& waiter) noexcept {
     waiter.amount = static_cast<std::uint32_t>(Mode::exclusive);
+    entry_.enter();
     return core_.lock_or_wait(waiter);
   }
-  // It has gone on with the lock, on its loop; its task goes on.
-  void relocked(const detail::LockWaiter& waiter) noexcept { owned_at(waiter.at()); }
-  static void resumed(const detail::LockWaiter&) noexcept {}
+  // It has gone on with the lock, on its loop; its task keeps it.
+  void relocked(const detail::LockWaiter& waiter) noexcept { entered_alone(waiter.who()); }
+  void kept(const detail::LockWaiter& waiter, const detail::Strand* task) noexcept {
+    held_.locked_by(task, kKind, name_, waiter.at());
+  }
   void unlock_contended() noexcept;
   [[noreturn]] void abort_not_owner() const noexcept;
   [[noreturn]] void abort_not_shared() const noexcept;
   [[nodiscard]] std::string holders() const;
   void describe_wait(TaskTreeCollector& tree, const detail::WaitNode& waiter);
 
+  static constexpr const char* kKind = "SharedMutex";
+
   detail::SharedMutexCore core_;
-  const char* name_ = nullptr;
-  // Where the last one came in: for those who wait and wonder.
-  detail::Atomic<std::source_location> held_at_{std::source_location()};
+  detail::SharedHolders sharers_;
+  const char* name_;
+  struct Entry : detail::LockEntry {
+    explicit Entry(SharedMutex& of) noexcept : LockEntry(&collect), mutex(of) {}
+    static void collect(LockEntry& entry, detail::HomeIndex home,
+                        std::vector<detail::LockReport>& waits);
+    SharedMutex& mutex;
+  };
+  Entry entry_;
+  [[no_unique_address]] detail::HeldLock held_;
 };
 
 template <detail::LockMode kMode>
-class SharedMutex::Wait : public detail::Waiter {
+class SharedMutex::Wait : public detail::LockWaiter {
  public:
   static constexpr const char* kWhat =
       kMode == Mode::shared ? "SharedMutex::lock_shared()" : "SharedMutex::lock()";
 
  protected:
-  Wait(SharedMutex& mutex, std::source_location at) noexcept : mutex_(mutex), at_(at) {
+  Wait(SharedMutex& mutex, std::source_location at) noexcept
+      : LockWaiter(&went_on, at), mutex_(mutex) {
     amount = static_cast<std::uint32_t>(kMode);
   }
 
-  bool take() noexcept {
-    return kMode == Mode::shared ? mutex_.core_.try_lock_shared() : mutex_.core_.try_lock(home);
+  bool take() {
+    const detail::ThreadState& thread = look_around(kWhat);
+    const bool free =
+        kMode == Mode::shared ? mutex_.core_.try_lock_shared() : mutex_.core_.try_lock(home);
+    if (free) entered({thread.running, at()});
+    return free;
   }
-  bool take_or_wait() noexcept { return mutex_.core_.lock_or_wait(*this); }
+  bool take_or_wait() noexcept {
+    begins(detail::thread_state());
+    mutex_.entry_.enter();
+    if (!mutex_.core_.lock_or_wait(*this)) return false;
+    entered(who());
+    return true;
+  }
   detail::Withdrawn withdraw() noexcept {
     detail::WaitList admitted;
     const detail::Withdrawn how = mutex_.core_.withdraw(*this, admitted);
@@ -214,39 +257,69 @@ class SharedMutex::Wait : public detail::Waiter {
     if (how == detail::Withdrawn::passed_on) give_back();
     return how;
   }
-  void give_back() noexcept { kMode == Mode::shared ? mutex_.unlock_shared() : mutex_.unlock(); }
+  void give_back() noexcept {
+    if constexpr (kMode == Mode::shared) {
+      mutex_.sharers_.forget(noted_);
+      mutex_.unlock_shared();
+    } else {
+      mutex_.unlock();
+    }
+  }
   void introspect(TaskTreeCollector& tree) { mutex_.describe_wait(tree, *this); }
 
   SharedMutex& mutex_;
-  const std::source_location at_;
+  SharedGuard::Place noted_ = detail::SharedHolders::kNowhere;
+
+ private:
+  void entered(const Who& who) noexcept {
+    if constexpr (kMode == Mode::shared) {
+      noted_ = mutex_.entered_shared(who);
+    } else {
+      mutex_.entered_alone(who);
+    }
+  }
+  static void went_on(Posted& work) noexcept {
+    auto& self = static_cast<Wait&>(from_posted(work));
+    // Or it was cancelled, and has left.
+    if (self.state == detail::WaitState::notified) self.entered(self.who());
+    arrived(work);
+  }
 };
 
 template <detail::LockMode kMode>
 class SharedMutex::Lock : public Wait<kMode> {
  protected:
   using Wait<kMode>::Wait;
-  BasicSharedMutexGuard<kMode> result() noexcept {
-    this->mutex_.owned_at(this->at_);
-    return BasicSharedMutexGuard<kMode>(this->mutex_);
+  auto result() noexcept {
+    if constexpr (kMode == Mode::shared) {
+      return SharedGuard(this->mutex_, this->noted_);
+    } else {
+      this->mutex_.held_.locked(kKind, this->mutex_.name_, this->at());
+      return Guard(this->mutex_);
+    }
   }
 };
 
+// Nobody knows who will unlock it.
 template <detail::LockMode kMode>
 class SharedMutex::LockRaw : public Wait<kMode> {
  protected:
   using Wait<kMode>::Wait;
-  void result() noexcept { this->mutex_.owned_at(this->at_); }
+  void result() noexcept {
+    if constexpr (kMode == Mode::shared) {
+      this->mutex_.sharers_.forget(this->noted_);
+    } else {
+      this->mutex_.core_.holder().guard_moved();
+    }
+  }
 };
 
-template <detail::LockMode kMode>
-void BasicSharedMutexGuard<kMode>::unlock() noexcept {
-  SharedMutex* mutex = release();
-  if (!mutex) return;
-  if constexpr (kMode == detail::LockMode::shared) {
-    mutex->unlock_shared();
-  } else {
-    mutex->unlock();
-  }
+inline SharedMutex* SharedMutexSharedGuard::release() noexcept {
+  if (mutex_) mutex_->sharers_.forget(std::exchange(noted_, detail::SharedHolders::kNowhere));
+  return std::exchange(mutex_, nullptr);
+}
+inline void SharedMutexSharedGuard::unlock() noexcept {
+  if (SharedMutex* mutex = release()) mutex->unlock_shared();
 }
 
 }  // namespace weft::inline v0

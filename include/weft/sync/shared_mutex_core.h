@@ -6,7 +6,7 @@
 //
 // The word is 0, or the owner's loop with kExclusive, or how many share it; and kWaiters besides
 // while the list is not empty. Without waiters, entering and leaving are one compare-exchange of it
-// each. WaitNode::amount is the LockMode that a node wants.
+// each. WaitNode::amount is the LockMode that a node wants, and from kTicket on the ticket of its wait.
 //
 // Invariants
 //   X1  kWaiters is set exactly while waiters_ is not empty, but for the holder of state_mu_.
@@ -17,9 +17,13 @@
 //   X4  who leaves does not touch *this after others may leave without state_mu_: the last one out
 //       may destroy it. Those who were just admitted cannot: a cancel takes state_mu_ first, and
 //       they go on only when they are notified.
+//   X5  holder_ is as in MutexCore (M4), while one has it alone. While some share it, its place is that
+//       of the last who came in, and its task is nobody.
+#include <cstddef>
 #include <cstdint>
 
 #include "weft/atomic/atomic.h"
+#include "weft/sync/lock_holder.h"
 #include "weft/sync/wait_node.h"
 
 namespace weft::inline v0::detail {
@@ -56,10 +60,14 @@ class SharedMutexCore {
       // A]
       if (word_.compare_exchange_weak(word, free ? entered(word, node) : word | kWaiters, acquire,
                                       relaxed)) {
-        if (free) return true;
+        if (free) {
+          if (!shares(node)) holder_.forget();  // X5: this may be another loop, or none
+          return true;
+        }
         break;
       }
     }
+    node.amount = (node.amount & (kTicket - 1)) | ++tickets_ * kTicket;
     node.state = WaitState::waiting;
     waiters_.push_back(node);
     return false;
@@ -122,12 +130,39 @@ class SharedMutexCore {
     Word word = word_.load(relaxed);
     return word & kExclusive ? static_cast<Home>(word >> kShift) : 0;
   }
-  [[nodiscard]] WaitPlace place_of(const WaitNode& node) noexcept {
+  [[nodiscard]] static bool shares(const WaitNode& node) noexcept {
+    return (node.amount & (kTicket - 1)) == static_cast<std::uint32_t>(LockMode::shared);
+  }
+
+  // Who has it alone, or the last place where it was shared (X5).
+  [[nodiscard]] LockHolder& holder() noexcept { return holder_; }
+  [[nodiscard]] const LockHolder& holder() const noexcept { return holder_; }
+
+  // What one who waits is told of who is in its way.
+  struct Owner {
+    Home home;  // 0: nobody has it alone
+    LockHolder::Who who;
+  };
+  // As in MutexCore.
+  struct Queue {
+    Owner owner;
+    std::size_t count;
+  };
+  [[nodiscard]] Queue waiting_on(Home home, WaitNode** nodes, std::size_t room) noexcept {
     StateLock lock(state_mu_);
-    return place_in(waiters_, node);
+    return {owner_now(), detail::waiting_on(waiters_, home, nodes, room)};
+  }
+  struct Standing {
+    Owner owner;
+    WaitPlace place;  // O(n): it is counted
+  };
+  [[nodiscard]] Standing standing_of(const WaitNode& node) noexcept {
+    StateLock lock(state_mu_);
+    return {owner_now(), place_in(waiters_, node)};
   }
 
  private:
+  static constexpr std::uint32_t kTicket = 2;  // 2^31 of them
   static constexpr Word kUnlocked = 0;
   static constexpr Word kExclusive = 1;
   static constexpr Word kWaiters = 2;
@@ -138,15 +173,15 @@ class SharedMutexCore {
   static constexpr Word sharers_in(Word word) noexcept {
     return word & kExclusive ? 0 : word >> kShift;
   }
-  static bool shares(const WaitNode& node) noexcept {
-    return node.amount == static_cast<std::uint32_t>(LockMode::shared);
-  }
   static bool admits(Word word, const WaitNode& node) noexcept {
     return shares(node) ? !(word & kExclusive) : word == kUnlocked;
   }
   static Word entered(Word word, const WaitNode& node) noexcept {
     return shares(node) ? word + kSharer : owned_by(node.home);
   }
+
+  // Requires: state_mu_.
+  Owner owner_now() const noexcept { return {owner(), holder_.who()}; }
 
   // Requires: state_mu_, with kWaiters set (X2). So many share it, and nobody has it alone: lets in
   // from the front who can enter now.
@@ -155,6 +190,7 @@ class SharedMutexCore {
     while (!waiters_.empty() && admits(word, waiters_.front())) {
       WaitNode& first = take_first(waiters_);
       word = entered(word, first);
+      if (!shares(first)) holder_.forget();  // X5
       admitted.push_back(first);
     }
     // release: what those did who have left, to who enters or leaves beside state_mu_ next. They are
@@ -163,7 +199,9 @@ class SharedMutexCore {
   }
 
   Atomic<Word> word_{kUnlocked};
-  StateMutex state_mu_;  // guards waiters_, and the steps of N1
+  StateMutex state_mu_;  // guards waiters_ and tickets_, and the steps of N1
+  std::uint32_t tickets_ = 0;
+  LockHolder holder_;
   WaitList waiters_;
 };
 

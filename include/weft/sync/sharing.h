@@ -28,6 +28,7 @@ struct BetweenLoops {
   class LoopBond {
    public:
     static constexpr void require(std::uint32_t, const char*) noexcept {}
+    [[nodiscard]] static constexpr bool admits(std::uint32_t) noexcept { return true; }
   };
 };
 
@@ -68,6 +69,8 @@ struct OnOneLoop {
       if (home != home_) [[unlikely]]
         bind(home, what);
     }
+    // Whether this loop may look at it. Requires: it was used, and the caller knows of that.
+    [[nodiscard]] bool admits(std::uint32_t home) const noexcept { return home == home_; }
 
    private:
     void bind(std::uint32_t home, const char* what) noexcept;

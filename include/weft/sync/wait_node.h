@@ -15,6 +15,7 @@
 //   N2  every other step is made on the waiter's home loop.
 //   N3  between notified and the arrival of the notify() the node stays where it is, cancelled or
 //       not: the post cannot be withdrawn (L12).
+#include <cstddef>
 #include <cstdint>
 
 #include "weft/atomic/atomic.h"
@@ -45,6 +46,19 @@ inline WaitPlace place_in(WaitList& list, const WaitNode& node) noexcept {
     if (&each == &node) found.place = found.of;
   }
   return found;
+}
+
+// Those in the list that wait on one loop: as many as there are in the first `room` of `nodes`, in order.
+// Requires: as place_in(). Returns: how many there are.
+inline std::size_t waiting_on(WaitList& list, std::uint32_t home, WaitNode** nodes,
+                              std::size_t room) noexcept {
+  std::size_t count = 0;
+  for (WaitNode& each : list) {
+    if (each.home != home) continue;
+    if (count < room) nodes[count] = &each;
+    ++count;
+  }
+  return count;
 }
 
 // N1 for the first of the list. Requires: the lock that guards it, and that it is not empty.

@@ -10,13 +10,16 @@ class TaskTreeCollector;
 
 namespace detail {
 
-// "Channel 'jobs' receive, 1 of 3 waiting"; without a name, "a Channel".
 struct Waited {
   const char* kind;
   const char* name;
+  const char* what = nullptr;              // which of several waits it is
+  const char* notified = "just notified";  // of one that waits no more
 };
-void describe_wait(TaskTreeCollector& tree, Waited waited, const char* what, WaitPlace at);
-[[noreturn]] void abort_destroyed_while_awaited(Waited waited) noexcept;
+// "Event 'ready', 1 of 4 waiting"; "Channel 'jobs' receive, 1 of 3 waiting"; without a name, "a Channel".
+void describe_wait(TaskTreeCollector& tree, Waited waited, WaitPlace at);
+// It is destroyed and somebody waits for it: those would wait for ever, at a place that is gone.
+[[noreturn]] void abort_awaited(Waited waited) noexcept;
 
 }  // namespace detail
 

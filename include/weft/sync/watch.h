@@ -29,11 +29,11 @@
 #include <type_traits>
 #include <utility>
 
-#include "weft/atomic/atomic.h"
 #include "weft/core/invoked.h"
 #include "weft/core/make_awaitable.h"
 #include "weft/core/task.h"
 #include "weft/core/tree.h"
+#include "weft/sync/news_core.h"
 #include "weft/sync/wait_report.h"
 #include "weft/sync/waiter.h"
 
@@ -70,18 +70,17 @@ class Watch {
 
   // The name is shown in the task tree and in messages. Requires: it outlives the Watch.
   explicit Watch(T initial, const char* name = nullptr)
-      : value_(std::make_shared<const T>(std::move(initial))), name_(name) {}
+      : core_(1), value_(std::make_shared<const T>(std::move(initial))), name_(name) {}
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
   // Requires: nobody waits for it. Ends the process if somebody does.
   ~Watch() {
-    if (!waiters_.empty()) [[unlikely]]
-      detail::abort_destroyed_while_awaited({"Watch", name_});
+    if (core_.has_waiters()) [[unlikely]]
+      detail::abort_awaited({"Watch", name_});
   }
 
   [[nodiscard]] Value get() const noexcept {
-    detail::StateLock lock(state_mu_);
-    return Value(value_, version_);
+    return core_.look([&](std::uint64_t version) { return Value(value_, version); });
   }
   // Everyone who waits is told, whether the value is another or not.
   void set(T value) { replace(std::make_shared<const T>(std::move(value)), nullptr); }
@@ -125,22 +124,19 @@ class Watch {
 
   // Returns: false if it has another than `only_if` now. The old value dies outside of the lock.
   bool replace(std::shared_ptr<const T> value, const Value* only_if) noexcept {
-    detail::WaitList woken;
-    {
-      detail::StateLock lock(state_mu_);
-      if (only_if && only_if->version() != version_) return false;
+    auto change = [&](std::uint64_t version) {
+      if (only_if && only_if->version() != version) return false;
       value_.swap(value);
-      ++version_;
-      detail::take_all(waiters_, woken);
-    }
+      return true;
+    };
+    detail::WaitList woken;
+    const bool changed = core_.publish(change, woken);
     detail::Waiter::notify_all(woken);
-    return true;
+    return changed;
   }
 
-  mutable detail::StateMutex state_mu_;  // guards what follows but the name, and the steps of N1
-  std::shared_ptr<const T> value_;
-  std::uint64_t version_ = 1;
-  detail::WaitList waiters_;
+  mutable detail::NewsCore core_;   // its count is the version
+  std::shared_ptr<const T> value_;  // guarded by the core
   const char* name_;
 };
 
@@ -152,32 +148,14 @@ class Watch<T>::Changed : public detail::Waiter {
  protected:
   Changed(Watch& watch, std::uint64_t since) noexcept : watch_(watch), since_(since) {}
 
-  bool take() noexcept {
-    detail::StateLock lock(watch_.state_mu_);
-    return watch_.version_ > since_;
-  }
-  bool take_or_wait() noexcept {
-    detail::StateLock lock(watch_.state_mu_);
-    if (watch_.version_ > since_) return true;
-    state = detail::WaitState::waiting;
-    watch_.waiters_.push_back(*this);
-    return false;
-  }
-  detail::Withdrawn withdraw() noexcept {
-    detail::StateLock lock(watch_.state_mu_);
-    if (state != detail::WaitState::waiting) return detail::Withdrawn::passed_on;
-    unlink();
-    return detail::Withdrawn::unlinked;
-  }
+  bool take() noexcept { return watch_.core_.has_news(since_); }
+  bool take_or_wait() noexcept { return watch_.core_.look_or_wait(*this, since_); }
+  detail::Withdrawn withdraw() noexcept { return watch_.core_.withdraw(*this); }
   Value result() noexcept { return watch_.get(); }
   void give_back() noexcept {}  // it took nothing
   void introspect(TaskTreeCollector& tree) {
-    detail::WaitPlace at;
-    {
-      detail::StateLock lock(watch_.state_mu_);
-      at = detail::place_in(watch_.waiters_, *this);
-    }
-    detail::describe_wait(tree, {"Watch", watch_.name_}, "until changed", at);
+    detail::describe_wait(tree, {"Watch", watch_.name_, "until changed"},
+                          watch_.core_.place_of(*this));
   }
 
  private:

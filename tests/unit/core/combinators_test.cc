@@ -121,6 +121,67 @@ TEST_F(CombinatorsTest, AnyOfMayHaveMoreThanOneResult) {
   run(loop, root());
 }
 
+TEST_F(CombinatorsTest, AnyOfSaysWhichWasTheFirst) {
+  auto root = []() -> Task<void> {
+    auto second = co_await any_of(after(1s, 1), after(2ms, 2), suspend_forever());
+    EXPECT_EQ(second.index(), 1u);
+    EXPECT_EQ(std::get<1>(second), 2);
+    auto both = co_await any_of(just(1), just(2));
+    EXPECT_EQ(both.index(), 0u);
+    EXPECT_EQ(both, (std::tuple<std::optional<int>, std::optional<int>>(1, 2)));
+    // The first in argument order has a value, too, and came later.
+    auto late = co_await any_of(noncancellable(after(5ms, 1)), after(2ms, 2));
+    EXPECT_EQ(late.index(), 1u);
+    auto [a, b] = std::move(late);
+    EXPECT_EQ(a, 1);
+    EXPECT_EQ(b, 2);
+  };
+  run(loop, root());
+}
+
+TEST_F(CombinatorsTest, AnyOfARangeSaysWhichWasTheFirst) {
+  auto root = []() -> Task<void> {
+    std::vector<Task<int>> tasks;
+    for (int i = 0; i < 4; ++i) tasks.push_back(after(std::chrono::milliseconds(4 - i), i));
+    auto last = co_await any_of(std::move(tasks));
+    EXPECT_EQ(last.index(), 3u);
+    EXPECT_EQ(last[last.index()], 3);
+    auto none = co_await any_of(std::vector<Task<int>>());
+    EXPECT_EQ(none.index(), 0u);
+  };
+  run(loop, root());
+}
+
+// Who ends cancelled without having been asked has no value, and does not end the race.
+TEST_F(CombinatorsTest, AnyOfDoesNotCallWhoWasCancelledTheFirst) {
+  auto gives_up = []() -> Task<int> {
+    Scope& scope = co_await current_scope();
+    scope.cancel();
+    co_await yield();
+    co_return 1;
+  };
+  auto root = [&]() -> Task<void> {
+    auto first = co_await any_of(gives_up(), after(2ms, 2));
+    EXPECT_EQ(first.index(), 1u);
+  };
+  run(loop, root());
+}
+
+TEST_F(CombinatorsTest, AnyOfResultsThatMayFailSaysWhichWasTheFirst) {
+  using Maybe = std::expected<int, std::string>;
+  auto maybe = [](std::chrono::nanoseconds duration, Maybe value) -> Task<Maybe> {
+    co_await sleep_for(duration);
+    co_return value;
+  };
+  auto root = [&]() -> Task<void> {
+    auto first = co_await any_of(maybe(2ms, 1), maybe(1ms, 2));
+    EXPECT_TRUE(first.has_value());
+    EXPECT_EQ(first->index(), 1u);
+    EXPECT_EQ(std::get<1>(*first), 2);
+  };
+  run(loop, root());
+}
+
 TEST_F(CombinatorsTest, MostOfWaitsForAll) {
   auto root = []() -> Task<void> {
     auto [a, b] = co_await most_of(after(2ms, 1), after(1ms, 2));

@@ -27,6 +27,7 @@ struct FindDeadlocks : ::testing::Test {
   VirtualLoop loop;
   VirtualLoop other{loop};
   Mutex a{"a"}, b{"b"}, c{"c"};
+  SharedMutex s{"s"}, t{"t"};
   std::vector<Executor*> both{&loop, &other};
 
   // Starts the tasks here, lets all come to a wait, and asks.
@@ -58,6 +59,25 @@ Task<void> lock_one(Mutex& mutex) { auto lock = co_await mutex.lock(); }
 Task<void> hold(Mutex& mutex) {
   auto lock = co_await mutex.lock();
   co_await suspend_forever();
+}
+
+Task<void> share_one(SharedMutex& mutex) { auto lock = co_await mutex.lock_shared(); }
+Task<void> hold_shared(SharedMutex& mutex) {
+  auto lock = co_await mutex.lock_shared();
+  co_await suspend_forever();
+}
+// The first is shared, the second wanted alone.
+template <class Second>
+Task<void> share_and_lock(SharedMutex& first, Second& second) {
+  auto outer = co_await first.lock_shared();
+  co_await yields(3);
+  auto inner = co_await second.lock();
+}
+template <class First, class Second>
+Task<void> lock_and_lock(First& first, Second& second) {
+  auto outer = co_await first.lock();
+  co_await yields(3);
+  auto inner = co_await second.lock();
 }
 
 // The locks that are wanted, in the circle's order, from the first name on.
@@ -287,6 +307,165 @@ TEST_F(FindDeadlocks, ACancelledTaskWhoseWaitIsShielded) {
   run(loop, root());
 }
 
+// --- A lock that is shared --------------------------------------------------------------------------
+
+TEST_F(FindDeadlocks, OneThatSharesItAndOneThatWantsItAlone) {
+  const std::vector<Deadlock> all = found(share_and_lock(s, a), lock_and_lock(a, s));
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(wanted(all[0]), (std::vector<std::string>{"Mutex 'a'", "SharedMutex 's'"}));
+  for (std::size_t i : {0u, 1u}) {
+    EXPECT_EQ(all[0].tasks[i].held_at.line() + 2, all[0].tasks[1 - i].wanted_at.line());
+  }
+  const std::string text = inspect::to_text(all[0]);
+  EXPECT_HAS(text, "share_and_lock(");
+  EXPECT_HAS(text, "lock_and_lock(");
+  EXPECT_HAS(text, "SharedMutex 's', wants it alone, held by 1 who share it, the last locked in ");
+}
+
+TEST_F(FindDeadlocks, TwoThatHaveSharedMutexesAlone) {
+  const std::vector<Deadlock> all = found(lock_and_lock(s, t), lock_and_lock(t, s));
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(wanted(all[0]), (std::vector<std::string>{"SharedMutex 's'", "SharedMutex 't'"}));
+  EXPECT_HAS(inspect::to_text(all[0]), "wants it alone, held by task in ");
+}
+
+TEST_F(FindDeadlocks, OneOfSeveralThatShareIt) {
+  EXPECT_EQ(found(hold_shared(s), share_and_lock(s, a), hold_shared(s), lock_and_lock(a, s)).size(),
+            1u);
+}
+
+TEST_F(FindDeadlocks, TwoThatShareItAndWantWhatTheOneWhoWaitsHas) {
+  const std::vector<Deadlock> all =
+      found(share_and_lock(s, a), share_and_lock(s, a), lock_and_lock(a, s));
+  EXPECT_EQ(all.size(), 2u) << "one with each";
+}
+
+// It stands behind one that waits for it to leave.
+TEST_F(FindDeadlocks, ATaskThatSharesItTwiceWithOneInBetween) {
+  auto twice = [&]() -> Task<void> {
+    auto outer = co_await s.lock_shared();
+    co_await yields(5);
+    auto inner = co_await s.lock_shared();
+  };
+  auto between = [&]() -> Task<void> {
+    co_await yields(2);
+    auto lock = co_await s.lock();
+  };
+  const std::vector<Deadlock> all = found(twice(), between());
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].tasks.size(), 1u);
+}
+
+TEST_F(FindDeadlocks, AcrossLoopsAMutexAndASharedMutex) {
+  auto there = [&]() -> Task<void> {
+    auto work = [&]() -> Task<void> { co_await lock_and_lock(a, s); };
+    co_await on(other, work());
+  };
+  const std::vector<Deadlock> all = found(share_and_lock(s, a), there());
+  ASSERT_EQ(all.size(), 1u);
+  ASSERT_EQ(all[0].tasks.size(), 2u);
+  EXPECT_NE(all[0].tasks[0].loop, all[0].tasks[1].loop);
+}
+
+// A guard that shares it may leave its loop with its task.
+TEST_F(FindDeadlocks, OneThatSharesItAndHasMovedToAnotherLoop) {
+  auto moves = [&]() -> Task<void> {
+    auto lock = co_await s.lock_shared();
+    co_await resume_on(other);
+    co_await lock_one(a);
+  };
+  auto started = [&]() -> Task<void> { co_await on(loop, moves()); };
+  EXPECT_EQ(found(lock_and_lock(a, s), started()).size(), 1u);
+}
+
+TEST_F(FindDeadlocks, TwoThatShareAreNone) {
+  auto shares = [](SharedMutex& first, SharedMutex& second) -> Task<void> {
+    auto outer = co_await first.lock_shared();
+    co_await yields(3);
+    auto inner = co_await second.lock_shared();
+    co_await suspend_forever();
+  };
+  EXPECT_TRUE(found(shares(s, t), shares(t, s)).empty());
+  EXPECT_TRUE(found(shares(s, t), shares(t, s), lock_and_lock(a, s)).empty()) << "they do not wait";
+}
+
+TEST_F(FindDeadlocks, WhoHasSharedItAndLeftIsNotInTheWay) {
+  auto shared_once = [&]() -> Task<void> {
+    co_await share_one(s);
+    co_await lock_one(a);
+  };
+  EXPECT_TRUE(found(hold_shared(s), lock_and_lock(a, s), shared_once()).empty());
+}
+
+TEST_F(FindDeadlocks, AShareThatWasGivenAwayIsNotItsFirstOwners) {
+  auto keep = [](SharedMutexSharedGuard) -> Task<void> { co_await sleep_for(1h); };
+  auto gives = [&]() -> Task<void> {
+    auto body = [&](Nursery& n) -> Task<NurseryEnd> {
+      SharedMutexSharedGuard lock = co_await s.lock_shared();
+      n.start(keep(std::move(lock)));
+      co_await yields(3);
+      co_await lock_one(b);
+      co_return join;
+    };
+    co_await with_nursery(body);
+  };
+  EXPECT_TRUE(found(gives(), lock_and_lock(b, s)).empty());
+  auto raw = [&]() -> Task<void> {
+    co_await s.lock_shared_raw();
+    OnExit unlock([&] { s.unlock_shared(); });
+    co_await yields(3);
+    co_await lock_one(b);
+  };
+  EXPECT_TRUE(found(raw(), lock_and_lock(b, s)).empty());
+  auto raw_alone = [&]() -> Task<void> {
+    co_await s.lock_raw();
+    OnExit unlock([&] { s.unlock(); });
+    co_await yields(3);
+    co_await lock_one(b);
+  };
+  EXPECT_TRUE(found(raw_alone(), lock_and_lock(b, s)).empty());
+}
+
+// --- A Condition's lock -------------------------------------------------------------------------------
+
+// It was notified, and waits for the lock of another that waits for one of its own.
+TEST_F(FindDeadlocks, OneThatWaitsToHaveItsLockAgain) {
+  Condition changed{"changed"};
+  auto among = [&](auto& lock) {
+    auto waits = [&]() -> Task<void> {
+      auto outer = co_await b.lock();
+      auto inner = co_await lock.lock();
+      co_await changed.wait(inner);
+    };
+    auto notifies = [&]() -> Task<void> {
+      co_await yields(3);
+      auto inner = co_await lock.lock();
+      changed.notify_one();
+      co_await lock_one(b);
+    };
+    return found(waits(), notifies());
+  };
+  for (const std::vector<Deadlock>& all : {among(a), among(s)}) {
+    ASSERT_EQ(all.size(), 1u);
+    EXPECT_EQ(all[0].tasks.size(), 2u);
+  }
+}
+
+TEST_F(FindDeadlocks, OneThatWaitsForANotifyIsNone) {
+  Condition changed{"changed"};
+  auto waits = [&]() -> Task<void> {
+    auto outer = co_await b.lock();
+    auto inner = co_await s.lock();
+    co_await changed.wait(inner);
+  };
+  auto wants = [&]() -> Task<void> {
+    co_await yields(3);
+    auto inner = co_await s.lock();
+    co_await lock_one(b);
+  };
+  EXPECT_TRUE(found(waits(), wants()).empty());
+}
+
 // --- Not found --------------------------------------------------------------------------------------
 
 TEST_F(FindDeadlocks, AChainIsNoCircle) {
@@ -400,6 +579,43 @@ TEST(FindDeadlocksOnAContext, AmongItsWorkers) {
       EXPECT_EQ(wanted(all[0]), (std::vector<std::string>{"Mutex 'a'", "Mutex 'b'", "Mutex 'c'"}));
       const std::vector<Deadlock> again = co_await find_deadlocks();
       EXPECT_EQ(again.size(), 1u);
+      co_return cancel;
+    };
+    co_await with_nursery(body);
+  };
+  ctx.run(root());
+}
+
+// A LocalMutex has nothing that guards it from another loop's look.
+TEST(FindDeadlocksOnAContext, ALocalMutexIsLookedAtOnItsOwnLoopOnly) {
+  constexpr int kVisits = 2000;
+  IOContext ctx{{.workers = 2}};
+  LocalMutex mutex{"local"};
+  Event over{"over"};
+  auto visits = [&]() -> Task<void> {
+    for (int i = 0; i < kVisits; ++i) {
+      auto lock = co_await mutex.lock();
+      co_await yield();
+    }
+  };
+  auto there = [&]() -> Task<void> {
+    co_await all_of(visits(), visits(), visits());
+    auto lock = co_await mutex.lock();
+    over.set();
+    auto twice = co_await mutex.lock();
+  };
+  auto root = [&]() -> Task<void> {
+    auto body = [&](Nursery& n) -> Task<NurseryEnd> {
+      n.start_on(ctx.loop(1), there());
+      const std::vector<Executor*> here{&ctx.loop(0)};
+      while (!over.is_set()) {
+        const std::vector<Deadlock> none = co_await find_deadlocks(here);
+        EXPECT_TRUE(none.empty());
+        co_await yield();
+      }
+      std::vector<Deadlock> all;
+      while (all.empty()) all = co_await find_deadlocks(ctx);
+      EXPECT_EQ(wanted(all[0]), std::vector<std::string>{"LocalMutex 'local'"});
       co_return cancel;
     };
     co_await with_nursery(body);

@@ -46,6 +46,49 @@ TEST_F(SyncAllocationTest, ChannelWaits) {
   expect_no_allocation(round);
 }
 
+#ifdef WEFT_TEST_REPLACES_NEW
+
+// L5: what was taken is not lost where there is no memory for more.
+TEST_F(SyncAllocationTest, ReceiveUpToLosesNothingWithoutMemory) {
+  Channel<int> channel(4);
+  auto fill = [&](int first) {
+    for (int i = first; i < first + 3; ++i) EXPECT_TRUE(channel.try_send(int(i)));
+  };
+  auto waits = [&](std::vector<int>& got) -> Task<void> {
+    got = co_await channel.receive_up_to(4);
+  };
+  auto root = [&]() -> Task<void> {
+    fill(1);
+    bool refused = false;
+    try {
+      global_new_fails = true;
+      std::vector<int> items = co_await channel.receive_up_to(4);
+    } catch (const std::bad_alloc&) {
+      refused = true;
+    }
+    global_new_fails = false;
+    EXPECT_TRUE(refused);
+    EXPECT_EQ(channel.size(), 3u);
+    const std::vector<int> all = co_await channel.receive_up_to(4);
+    EXPECT_EQ(all, (std::vector<int>{1, 2, 3}));
+
+    // One that has waited, and is given one.
+    std::vector<int> got;
+    StartedTask<void> waiter = waits(got).start_in_current_scope();
+    co_await yields(2);
+    fill(4);
+    global_new_fails = true;
+    co_await yields(2);
+    global_new_fails = false;
+    co_await std::move(waiter);
+    EXPECT_EQ(got, std::vector<int>{4});
+    EXPECT_EQ(channel.size(), 2u);
+  };
+  run(loop, root());
+}
+
+#endif
+
 // The halves' block, and nothing for the wait.
 TEST_F(SyncAllocationTest, OneshotTakesOneBlock) {
   auto receives = [](OneshotReceiver<int>& receiver) -> Task<void> {

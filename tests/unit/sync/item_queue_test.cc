@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <deque>
+#include <limits>
+#include <new>
 #include <optional>
 #include <random>
 
@@ -77,6 +79,25 @@ TEST(ItemQueue, AtItsMaximumAGrowingOneReplacesItsFirstForEver) {  // Q4
     }
     while (!queue.empty()) static_cast<void>(pop(queue, retired));
   }
+}
+
+TEST(ItemQueue, ACapacityThatNoMemoryHoldsIsRefused) {
+  constexpr std::size_t kMost = std::numeric_limits<std::size_t>::max();
+  EXPECT_THROW(Queue{kMost}, std::bad_alloc);
+  EXPECT_THROW(Queue{kMost / sizeof(int) + 1}, std::bad_alloc);
+  EXPECT_THROW((Queue{Queue::Growing{kMost, kMost}}), std::bad_alloc);
+  Queue growing(Queue::Growing{kMost, 4});
+  EXPECT_EQ(growing.capacity(), kMost - 3) << "whole chunks";
+  push(growing, 1);
+  EXPECT_EQ(growing.front(), 1);
+}
+
+TEST(ItemQueue, OneThatMayNotGrowIsARendezvous) {
+  Queue queue(Queue::Growing{0, 4});
+  EXPECT_EQ(queue.capacity(), 0u);
+  EXPECT_TRUE(queue.full());
+  EXPECT_FALSE(queue.must_grow());
+  EXPECT_FALSE(queue.try_push(1, 0));
 }
 
 // Whatever is pushed and popped at one end, or under both locks, in whatever order: what comes out is what went in.

@@ -147,6 +147,23 @@ TEST_F(LockReport, BetweenTheHandOverAndTheNextStepNobodyIsNamed) {
   run(loop, root());
 }
 
+// A Condition locks for those who wait there, on the thread of whoever notifies: the last owner's name
+// must not stand there until they go on.
+TEST_F(LockReport, NobodyIsNamedEitherWhenAFreeOneIsLockedForSomebodyElsewhere) {
+  constexpr std::uint32_t kBefore = 1, kNext = 2;
+  detail::MutexCore core;
+  EXPECT_TRUE(core.try_lock(kBefore));
+  core.holder().set({&core, std::source_location::current()});
+  EXPECT_TRUE(core.try_unlock(kBefore));
+  detail::WaitNode next;
+  next.home = kNext;
+  EXPECT_TRUE(core.lock_or_wait(next, 0));
+  const auto owner = core.standing_of(next).owner;
+  EXPECT_EQ(owner.home, kNext);
+  EXPECT_EQ(owner.who.task, nullptr);
+  EXPECT_EQ(owner.who.at.line(), 0u);
+}
+
 TEST_F(LockReport, ACancelWhileNotifiedPassesTheNameOn) {
   auto root = [&]() -> Task<void> {
     std::optional<MutexGuard> first = mutex.try_lock();
@@ -314,6 +331,77 @@ TEST_F(LockReport, ResumeOnIsRefusedAfterTryLockAndAfterAWait) {
     EXPECT_EQ(refused, 2);
   };
   run(loop, root());
+}
+
+// A cancelled wait of a Condition has the lock again, and a timeout lets the task go on with it.
+TEST_F(LockReport, ResumeOnIsRefusedAfterAConditionsWait) {
+  Condition condition{"changed"};
+  auto waits = [&](bool notified) -> Task<bool> {
+    auto lock = co_await mutex.lock();
+    auto waited = co_await timeout(1s, condition.wait(lock));
+    EXPECT_EQ(waited.has_value(), notified);
+    try {
+      co_await resume_on(other);
+    } catch (const UsageError&) {
+      co_return true;
+    }
+    co_return false;
+  };
+  auto root = [&]() -> Task<void> {
+    for (bool notified : {false, true}) {
+      StartedTask<bool> refused = waits(notified).start_in_current_scope();
+      co_await sleep_for(1ms);
+      if (notified) condition.notify_one();
+      EXPECT_TRUE(co_await std::move(refused));
+    }
+  };
+  run(loop, root());
+}
+
+// As it has it alone; a guard that shares it may leave its loop.
+TEST_F(LockReport, ResumeOnIsRefusedWhileTheTaskHasASharedMutexAlone) {
+  SharedMutex shared{"routes"};
+  auto leaves = [&]() -> Task<void> {
+    auto lock = co_await shared.lock();
+    co_await resume_on(other);
+  };
+  auto tries = [&]() -> Task<void> {
+    auto lock = shared.try_lock();
+    co_await resume_on(other);
+  };
+  auto waits = [&]() -> Task<void> {
+    auto lock = co_await shared.lock();
+    Condition condition;
+    condition.notify_all();
+    static_cast<void>(co_await timeout(1ms, condition.wait(lock)));
+    co_await resume_on(other);
+  };
+  auto shares = [&]() -> Task<void> {
+    auto lock = co_await shared.lock_shared();
+    co_await resume_on(other);
+    EXPECT_EQ(shared.shared_count(), 1u);
+  };
+  auto refused = [](Task<void> task) -> Task<std::string> {
+    try {
+      co_await std::move(task);
+    } catch (const UsageError& error) {
+      co_return error.what();
+    }
+    co_return "";
+  };
+  auto root = [&]() -> Task<void> {
+    const std::string left = co_await refused(leaves());
+    EXPECT_HAS(left, "resume_on(): this task holds SharedMutex 'routes', locked in ");
+    const std::string tried = co_await refused(tries());
+    EXPECT_HAS(tried, "SharedMutex 'routes'");
+    const std::string waited = co_await refused(waits());
+    EXPECT_HAS(waited, "SharedMutex 'routes'");
+    EXPECT_FALSE(shared.is_locked());
+    const std::string moved = co_await on(loop, refused(shares()));
+    EXPECT_EQ(moved, "");
+  };
+  run(loop, root());
+  EXPECT_EQ(shared.shared_count(), 0u);
 }
 
 TEST_F(LockReport, ResumeOnAsksOnlyForTheTasksOwnGuardsThatItStillHas) {

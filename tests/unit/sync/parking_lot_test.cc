@@ -16,6 +16,7 @@ struct ParkingLotTest : SyncTest<L> {
   ParkingLot lot{"test"};
 
   Task<void> visit(std::string name) {
+    ++this->asked;
     co_await lot.park();
     this->events.push_back(name);
   }
@@ -25,27 +26,28 @@ TYPED_TEST_SUITE(ParkingLotTest, LoopTypes);
 TYPED_TEST(ParkingLotTest, EachUnparkWakesTheLongestParkedOne) {
   auto root = [&]() -> Task<void> {
     EXPECT_FALSE(this->lot.unpark_one());  // remembers nothing
-    auto body = [&](Nursery& n) -> Task<NurseryEnd> {
-      for (const char* name : {"a", "b", "c"}) n.start(this->visit(name));
-      co_await yields(2);
-      EXPECT_TRUE(this->lot.unpark_one());
-      this->events.push_back("unparked");  // never inside of it
-      co_await yields(3);
-      EXPECT_EQ(this->events, (Events{"unparked", "a"}));
-      this->lot.unpark_all();
-      co_return join;
-    };
-    co_await with_nursery(body);
+    Scope& scope = co_await current_scope();
+    StartedTask<void> a = co_await this->begin(scope, this->visit("a"));
+    StartedTask<void> b = co_await this->begin(scope, this->visit("b"));
+    StartedTask<void> c = co_await this->begin(scope, this->visit("c"));
+    EXPECT_TRUE(this->lot.unpark_one());
+    this->events.push_back("unparked");  // never inside of it
+    co_await std::move(a);
+    co_await yields(3);
+    EXPECT_EQ(this->events, (Events{"unparked", "a"}));
+    this->lot.unpark_all();
+    co_await std::move(b);
+    co_await std::move(c);
   };
   run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"unparked", "a", "b", "c"}));
+  EXPECT_EQ(in_any_order(this->events), (Events{"a", "b", "c", "unparked"}));
 }
 
 TYPED_TEST(ParkingLotTest, CancelWhileWaitingLeavesTheOthers) {
   auto root = [&]() -> Task<void> {
-    StartedTask<void> a = this->visit("a").start_in_current_scope();
-    StartedTask<void> b = this->visit("b").start_in_current_scope();
-    co_await yields(2);
+    Scope& scope = co_await current_scope();
+    StartedTask<void> a = co_await this->begin(scope, this->visit("a"));
+    StartedTask<void> b = co_await this->begin(scope, this->visit("b"));
     a.cancel();
     Outcome<void> how = co_await a.outcome();
     EXPECT_TRUE(how.is_cancelled());
@@ -59,10 +61,10 @@ TYPED_TEST(ParkingLotTest, CancelWhileWaitingLeavesTheOthers) {
 
 TYPED_TEST(ParkingLotTest, CancelWhileNotifiedPassesTheUnparkOn) {
   auto root = [&]() -> Task<void> {
-    StartedTask<void> a = this->visit("a").start_in_current_scope();
-    StartedTask<void> b = this->visit("b").start_in_current_scope();
-    StartedTask<void> c = this->visit("c").start_in_current_scope();
-    co_await yields(2);
+    Scope& scope = co_await current_scope();
+    StartedTask<void> a = co_await this->begin(scope, this->visit("a"));
+    StartedTask<void> b = co_await this->begin(scope, this->visit("b"));
+    StartedTask<void> c = co_await this->begin(scope, this->visit("c"));
     this->lot.unpark_one();
     a.cancel();
     Outcome<void> how = co_await a.outcome();
@@ -78,8 +80,8 @@ TYPED_TEST(ParkingLotTest, CancelWhileNotifiedPassesTheUnparkOn) {
 
 TYPED_TEST(ParkingLotTest, AnUnparkOfAllIsNotPassedOn) {
   auto root = [&]() -> Task<void> {
-    StartedTask<void> a = this->visit("a").start_in_current_scope();
-    co_await yields(2);
+    Scope& scope = co_await current_scope();
+    StartedTask<void> a = co_await this->begin(scope, this->visit("a"));
     this->lot.unpark_all();
     StartedTask<void> later = this->visit("later").start_immediate_in_current_scope();
     a.cancel();
@@ -95,9 +97,9 @@ TYPED_TEST(ParkingLotTest, AnUnparkOfAllIsNotPassedOn) {
 
 TYPED_TEST(ParkingLotTest, TheTreeSaysWhereOneStands) {
   auto root = [&]() -> Task<void> {
-    StartedTask<void> a = this->visit("a").start_in_current_scope();
-    co_await yields(2);
-    const std::string tree = task_tree(co_await current_scope());
+    Scope& scope = co_await current_scope();
+    StartedTask<void> a = co_await this->begin(scope, this->visit("a"));
+    const std::string tree = task_tree(scope);
     EXPECT_NE(tree.find("ParkingLot 'test', 1 of 1 waiting"), std::string::npos) << tree;
     this->lot.unpark_one();
     co_await std::move(a);

@@ -290,33 +290,14 @@ TYPED_TEST(SemaphoreTest, TheTreeSaysWhatOneWantsAndWhereItStands) {
 
 // --- Several loops ------------------------------------------------------------------------------
 
-struct SemaphoreLoops : ::testing::Test {
-  VirtualLoop a;
-  VirtualLoop b{a};
+struct SemaphoreLoops : TwoLoops {
   Semaphore semaphore{2};
 };
 
 TEST_F(SemaphoreLoops, AWaiterGoesOnOnTheLoopThatItAwaitedFrom) {
-  std::vector<Executor*> seen;
-  auto there = [&]() -> Task<void> {
-    auto permit = co_await semaphore.acquire(2);
-    seen.push_back(Executor::current_or_null());
-  };
-  auto root = [&]() -> Task<void> {
-    auto held = co_await semaphore.acquire();
-    auto body = [&](Nursery& n) -> Task<NurseryEnd> {
-      n.start_on(b, there());
-      n.start(there());
-      n.start_on(b, there());
-      co_await sleep_for(1ms);
-      held.release();
-      co_return join;
-    };
-    co_await with_nursery(body);
-  };
-  run(a, root());
-  EXPECT_EQ(seen.size(), 3u);
-  EXPECT_EQ(std::count(seen.begin(), seen.end(), &b), 2);
+  auto one = [&] { return semaphore.acquire(); };
+  auto both = [&] { return semaphore.acquire(2); };
+  expect_to_go_on_where_they_awaited(one, both);
   EXPECT_EQ(semaphore.available(), 2u);
 }
 

@@ -8,51 +8,25 @@
 #include <thread>
 #include <vector>
 
-#include "support/loop_fixture.h"
-#include "weft/weft.h"
+#include "support/sync_fixture.h"
 
 namespace {
 
 using namespace weft;
 using namespace weft::test;
-using namespace std::chrono_literals;
-using weft::testing::LoopThread;
-using weft::testing::ThreadLoop;
-using weft::testing::VirtualLoop;
 
 // --- Several loops ------------------------------------------------------------------------------
 
-struct SharedMutexLoops : ::testing::Test {
-  VirtualLoop a;
-  VirtualLoop b{a};
+struct SharedMutexLoops : TwoLoops {
   SharedMutex mutex;
 };
 
 TEST_F(SharedMutexLoops, AWaiterGoesOnOnTheLoopThatItAwaitedFrom) {
-  std::vector<Executor*> seen;
-  auto look = [&]() -> Task<void> {
-    auto lock = co_await mutex.lock_shared();
-    seen.push_back(Executor::current_or_null());
-  };
-  auto change = [&]() -> Task<void> {
-    auto lock = co_await mutex.lock();
-    seen.push_back(Executor::current_or_null());
-  };
-  auto root = [&]() -> Task<void> {
-    auto held = co_await mutex.lock();
-    auto body = [&](Nursery& n) -> Task<NurseryEnd> {
-      n.start_on(b, look());
-      n.start(change());
-      n.start_on(b, change());
-      co_await sleep_for(1ms);
-      held.unlock();
-      co_return join;
-    };
-    co_await with_nursery(body);
-  };
-  run(a, root());
-  EXPECT_EQ(seen.size(), 3u);
-  EXPECT_EQ(std::count(seen.begin(), seen.end(), &b), 2);
+  auto alone = [&] { return mutex.lock(); };
+  auto shared = [&] { return mutex.lock_shared(); };
+  expect_to_go_on_where_they_awaited(alone, shared);
+  expect_to_go_on_where_they_awaited(shared, alone);
+  EXPECT_TRUE(mutex.try_lock_shared());
 }
 
 // The posts are under way to the other loop when the cancel comes.
@@ -259,89 +233,37 @@ class SharedMutexDeathTest : public ::testing::Test {
  protected:
   SharedMutexDeathTest() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
 
-  static constexpr const char* kNamesBoth =
-      "SharedMutex 'routes'.* loop [0-9]+.* loop [0-9]+.*shared_mutex_loops_test";
-
-  // body(there) runs on one loop; there is another.
   template <class Body>
-  void on_two_loops(Body body) {
-    VirtualLoop a;
-    VirtualLoop b{a};
-    run(a, body(b));
+  void on_a_loop(Body body) {
+    VirtualLoop loop;
+    run(loop, body());
   }
 
   SharedMutex mutex{"routes"};
 };
 
-TEST_F(SharedMutexDeathTest, AGuardThatIsHeldAcrossResumeOn) {
-  auto root = [&](VirtualLoop& there) -> Task<void> {
-    auto lock = co_await mutex.lock();
-    co_await resume_on(there);
-  };
-  EXPECT_DEATH(on_two_loops(root), kNamesBoth);
-}
-
-TEST_F(SharedMutexDeathTest, AGuardThatIsReturnedOutOfOn) {
-  auto elsewhere = [&]() -> Task<SharedMutexGuard> { co_return co_await mutex.lock(); };
-  auto root = [&](VirtualLoop& there) -> Task<void> {
-    SharedMutexGuard lock = co_await on(there, elsewhere());
-  };
-  EXPECT_DEATH(on_two_loops(root), kNamesBoth);
-}
-
-TEST_F(SharedMutexDeathTest, AGuardThatIsMovedToATaskElsewhere) {
-  auto keep = [](SharedMutexGuard) -> Task<void> { co_return; };
-  auto root = [&](VirtualLoop& there) -> Task<void> {
-    SharedMutexGuard lock = co_await mutex.lock();
-    co_await on(there, keep(std::move(lock)));
-  };
-  EXPECT_DEATH(on_two_loops(root), kNamesBoth);
-}
-
-TEST_F(SharedMutexDeathTest, UnlockingOffAnyLoop) {
-  auto misuse = [&] {
-    VirtualLoop loop;
-    auto root = [&]() -> Task<void> { co_await mutex.lock_raw(); };
-    run(loop, root());
-    mutex.unlock();
-  };
-  EXPECT_DEATH(misuse(), "SharedMutex 'routes' on no loop, but it is held by loop [0-9]+");
-}
-
-TEST_F(SharedMutexDeathTest, UnlockingWhatNobodyHoldsOrInTheOtherWay) {
-  auto nobody = [&](VirtualLoop&) -> Task<void> {
-    mutex.unlock();
-    co_return;
-  };
-  EXPECT_DEATH(on_two_loops(nobody), "unlock\\(\\) of SharedMutex 'routes' that nobody holds");
-  auto nobody_shared = [&](VirtualLoop&) -> Task<void> {
+TEST_F(SharedMutexDeathTest, UnlockingWhatNobodySharesOrInTheOtherWay) {
+  auto nobody_shared = [&]() -> Task<void> {
     mutex.unlock_shared();
     co_return;
   };
-  EXPECT_DEATH(on_two_loops(nobody_shared),
+  EXPECT_DEATH(on_a_loop(nobody_shared),
                "unlock_shared\\(\\) of SharedMutex 'routes' that nobody holds");
-  auto shared = [&](VirtualLoop&) -> Task<void> {
+  auto shared = [&]() -> Task<void> {
     co_await mutex.lock_shared_raw();
     mutex.unlock();
   };
-  EXPECT_DEATH(on_two_loops(shared), "held by 1 who share it.*unlock_shared\\(\\)");
-  auto alone = [&](VirtualLoop&) -> Task<void> {
+  EXPECT_DEATH(on_a_loop(shared), "held by 1 who share it.*unlock_shared\\(\\)");
+  auto alone = [&]() -> Task<void> {
     co_await mutex.lock_raw();
     mutex.unlock_shared();
   };
-  EXPECT_DEATH(on_two_loops(alone),
+  EXPECT_DEATH(on_a_loop(alone),
                "unlock_shared\\(\\) of SharedMutex 'routes', but it is held alone");
 }
 
-TEST_F(SharedMutexDeathTest, DestroyingOneThatIsHeldOrAwaited) {
-  auto alone = [](VirtualLoop&) -> Task<void> {
-    auto mutex = std::make_unique<SharedMutex>("short-lived");
-    auto lock = co_await mutex->lock();
-    mutex.reset();
-  };
-  EXPECT_DEATH(on_two_loops(alone),
-               "SharedMutex 'short-lived' is destroyed while it is held by loop");
-  auto awaited = [](VirtualLoop&) -> Task<void> {
+TEST_F(SharedMutexDeathTest, DestroyingOneThatIsSharedAndAwaited) {
+  auto awaited = []() -> Task<void> {
     auto mutex = std::make_unique<SharedMutex>("short-lived");
     auto lock = co_await mutex->lock_shared();
     auto waits = [&]() -> Task<void> { auto alone = co_await mutex->lock(); };
@@ -349,7 +271,7 @@ TEST_F(SharedMutexDeathTest, DestroyingOneThatIsHeldOrAwaited) {
     co_await yields(2);
     mutex.reset();
   };
-  EXPECT_DEATH(on_two_loops(awaited),
+  EXPECT_DEATH(on_a_loop(awaited),
                "SharedMutex 'short-lived' is destroyed while it is held by 1 who share it");
 }
 
