@@ -26,7 +26,8 @@ Task<Result<TcpStream>> TcpStream::connect(std::string host, std::uint16_t port,
                                            ConnectOptions options) {
   detail::ConnectRace race(options);
   std::vector<Task<void>> lookups;
-  // Two questions and not one for both: a server that is slow with the one must not hold up the other.
+  // Two questions and not one for both: a server that is slow with the one must not hold up the
+  // other.
   for (Family family : {Family::v6, Family::v4}) {
     if (options.resolve.family != Family::any && options.resolve.family != family) continue;
     ResolveOptions one = options.resolve;

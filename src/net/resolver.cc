@@ -42,7 +42,7 @@ std::error_code error_of(int status) {
       return Error::resolver_silent;
     case ARES_ENOMEM:
       return std::make_error_code(std::errc::not_enough_memory);
-    default:  // ARES_ECONNREFUSED too: c-ares also says so of servers that have failed in another way
+    default:  // ARES_ECONNREFUSED too: c-ares says so also of servers that failed in another way
       return Error::resolver_failed;
   }
 }

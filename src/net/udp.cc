@@ -16,13 +16,14 @@ namespace {
 constexpr std::size_t kSegmentsMax =
     64;  // of one system call: UDP_MAX_SEGMENTS of Linux before 6.9
 
-// Whether it is the cutting that the kernel could not do: for want of a checksum in hardware (EIO), or because a
-// segment has to be sent in fragments (EINVAL).
+// Whether it is the cutting that the kernel could not do: for want of a checksum in hardware (EIO),
+// or because a segment has to be sent in fragments (EINVAL).
 bool is_about_segments(std::error_code error) {
   return error == std::errc::io_error || error == std::errc::invalid_argument;
 }
 
-// Asking for it is the way to learn whether the kernel knows it: an older one would send it all as one datagram.
+// Asking for it is the way to learn whether the kernel knows it: an older one would send it all as
+// one datagram.
 bool knows_segments(int socket) noexcept {
   int value = 0;
   socklen_t size = sizeof value;
@@ -87,7 +88,8 @@ Datagram received(const msghdr& message, const DatagramSlot& slot, std::size_t l
 
 }  // namespace detail
 
-// --- DatagramBatch --------------------------------------------------------------------------------
+// --- DatagramBatch
+// --------------------------------------------------------------------------------
 
 DatagramBatch::DatagramBatch(Limits limits) : bytes_max_(limits.bytes_max) {
   if (limits.count_max == 0 || limits.count_max > kCountMax || limits.bytes_max == 0) {
@@ -147,7 +149,8 @@ void DatagramBatch::note_received(std::size_t count) noexcept {
   last_ = count;
 }
 
-// --- UdpSocket ------------------------------------------------------------------------------------
+// --- UdpSocket
+// ------------------------------------------------------------------------------------
 
 Result<UdpSocket> UdpSocket::make(int family, const UdpOptions& options) {
   UniqueFd fd(::socket(family, SOCK_DGRAM | SOCK_CLOEXEC, IPPROTO_UDP));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-// An address of this machine that answers no attempt to connect, like a host behind a wall: a listener whose backlog
-// is full. Linux drops who comes then, without a word.
+// An address of this machine that answers no attempt to connect, like a host behind a wall: a
+// listener whose backlog is full. Linux drops who comes then, without a word.
 #include <fcntl.h>
 #include <poll.h>
 

@@ -254,7 +254,8 @@ TEST_P(Resolving, NonsenseIsNoAnswer) {
   });
 }
 
-// --- Connecting by a name -------------------------------------------------------------------------
+// --- Connecting by a name
+// -------------------------------------------------------------------------
 
 // Listens on one number over both families.
 struct BothFamilies {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-// Both ends of a Stream write and read at once, every operation of theirs is cancelled at random and taken up again, and
-// what arrives must be what was sent, byte for byte (L5, N3).
+// Both ends of a Stream write and read at once, every operation of theirs is cancelled at random
+// and taken up again, and what arrives must be what was sent, byte for byte (L5, N3).
 //
 //     co_await exchange_at_random(a, b, {.seed = 7, .bytes = 100'000});
 //
-// Everything that net/ makes of a Stream takes part: single transfers and whole ones, spans and parts, buffered and not,
-// and buffers that the loop lends where the stream has them. They are cancelled by a branch that ends first, by a
-// time that runs out, and by their handle.
+// Everything that net/ makes of a Stream takes part: single transfers and whole ones, spans and
+// parts, buffered and not, and buffers that the loop lends where the stream has them. They are
+// cancelled by a branch that ends first, by a time that runs out, and by their handle.
 #include <gtest/gtest.h>
 
 #include <algorithm>

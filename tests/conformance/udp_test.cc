@@ -437,7 +437,8 @@ TEST_P(Udp, ItMovesToAnotherLoop) {
   on_loop(there, go_on);
 }
 
-// --- The batches of a Descriptor ------------------------------------------------------------------
+// --- The batches of a Descriptor
+// ------------------------------------------------------------------
 
 // Of Unix datagrams, whose sender does have to wait for its receiver.
 TEST_P(Udp, ABatchThatWaitsIsSentWhenThereIsRoom) {

@@ -8,10 +8,11 @@
 //     ConnectOptions options{.attempts = &attempts};        // says which failed, and how
 //     Result<TcpStream> peer = co_await connect_any(addresses, options);
 //
-// Happy eyeballs (RFC 8305): one attempt after the other, IPv6 and IPv4 in turn, each begun when the one before it has
-// failed, or has not succeeded within attempt_delay. The first that succeeds wins; the others are cancelled and closed
-// before this returns. TcpStream::connect() by a name resolves both families at once, and begins with what
-// it has: with IPv6 as soon as that is there, with IPv4 alone after resolution_delay.
+// Happy eyeballs (RFC 8305): one attempt after the other, IPv6 and IPv4 in turn, each begun when
+// the one before it has failed, or has not succeeded within attempt_delay. The first that succeeds
+// wins; the others are cancelled and closed before this returns. TcpStream::connect() by a name
+// resolves both families at once, and begins with what it has: with IPv6 as soon as that is there,
+// with IPv4 alone after resolution_delay.
 //
 // Cancellation   a cancel point; every attempt is cancelled and closed.
 // Errors         that of the first attempt; if there was none, the resolver's. `attempts` has all.
@@ -30,7 +31,8 @@ namespace weft::inline v0::net {
 
 struct ConnectAttempt {
   Address where;
-  // None: it has won. operation_canceled: another one has. operation_in_progress: all of it was cancelled.
+  // None: it has won. operation_canceled: another one has. operation_in_progress: all of it was
+  // cancelled.
   std::error_code error;
 };
 

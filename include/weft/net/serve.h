@@ -8,12 +8,13 @@
 //
 // net/serve_datagrams.h is the same for a UdpSocket, net/server.h is made of both.
 //
-// It accepts, and starts the handler with each connection, as a child. What a handler throws is logged and ends its
-// own connection only. What accept() has to say about one connection, or about descriptors that have run out, is logged
-// (once in a row) and does not end it.
+// It accepts, and starts the handler with each connection, as a child. What a handler throws is
+// logged and ends its own connection only. What accept() has to say about one connection, or about
+// descriptors that have run out, is logged (once in a row) and does not end it.
 //
-// Ends when the listener is closed, and the last handler has ended: that is the graceful way. Cancelled: the handlers are
-// cancelled too. An error that says that it is no listener (EINVAL, ENOTSOCK …) is thrown, as std::system_error.
+// Ends when the listener is closed, and the last handler has ended: that is the graceful way.
+// Cancelled: the handlers are cancelled too. An error that says that it is no listener (EINVAL,
+// ENOTSOCK …) is thrown, as std::system_error.
 //
 // Threads        on the listener's loop; the handlers run there.
 // Allocation     a frame or two per connection.
@@ -35,8 +36,8 @@
 namespace weft::inline v0::net {
 
 struct ServeLimits {
-  // Open at once; who comes then waits in the kernel's backlog. (On io_uring up to 64 of those are accepted ahead, and
-  // wait here.) Not 0
+  // Open at once; who comes then waits in the kernel's backlog. (On io_uring up to 64 of those are
+  // accepted ahead, and wait here.) Not 0
   std::size_t connections_max = 10'000;
 };
 
@@ -73,7 +74,8 @@ class Complaints {
   std::error_code last_;
 };
 
-// Whether it is not about one connection, or a shortage that passes, but would be said again and again.
+// Whether it is not about one connection, or a shortage that passes, but would be said again and
+// again.
 [[nodiscard]] bool is_lasting(std::error_code error) noexcept;
 
 template <class Handler, class... Args>

@@ -7,17 +7,18 @@
 //     };
 //     co_await serve_datagrams(socket, {.handlers_max = 100}, echo);
 //
-// Each datagram has a handler of its own, as a child; they answer through a DatagramSender, because a socket has one
-// writer at a time. What a handler throws is logged and ends that handler only.
+// Each datagram has a handler of its own, as a child; they answer through a DatagramSender, because
+// a socket has one writer at a time. What a handler throws is logged and ends that handler only.
 //
-// Ends when the socket is closed, or `stop` is set, and the last handler has ended. Cancelled: the handlers are cancelled too.
+// Ends when the socket is closed, or `stop` is set, and the last handler has ended. Cancelled: the
+// handlers are cancelled too.
 //
 // Threads        on the socket's loop; the handlers run there.
 // Allocation     a frame or two and a buffer per datagram.
 //
 // Invariants
-//   I1  never more than handlers_max handlers: while they all run, what comes waits in the kernel's queue, and
-//       beyond that is lost, as UDP has it.
+//   I1  never more than handlers_max handlers: while they all run, what comes waits in the kernel's
+//       queue, and beyond that is lost, as UDP has it.
 #include <cstddef>
 #include <exception>
 #include <span>
@@ -73,8 +74,8 @@ Task<void> handle_datagram(Handler& handler, SemaphorePermit,
 
 }  // namespace detail
 
-// Until `stop` is set, too: nothing more is received then, but the handlers that run can answer. Requires: all of
-// them live until it has ended.
+// Until `stop` is set, too: nothing more is received then, but the handlers that run can answer.
+// Requires: all of them live until it has ended.
 template <class Handler>
 Task<void> serve_datagrams(UdpSocket& socket, DatagramLimits limits, Handler& handler,
                            Event& stop) {

@@ -10,17 +10,19 @@
 //     Address where = or_throw(server.listen_tcp(Address::any_v4(7), echo));
 //     ctx.run(server.run());                       // until server.stop()
 //
-// A handler is a class with a virtual that returns a Task, or a coroutine function. What speaks a protocol over TCP, HTTP
-// say, is a TcpHandler; what is neither over TCP nor UDP is a Service of its own.
+// A handler is a class with a virtual that returns a Task, or a coroutine function. What speaks a
+// protocol over TCP, HTTP say, is a TcpHandler; what is neither over TCP nor UDP is a Service of
+// its own.
 //
-// stop() is graceful: nothing new is taken, what is being handled has `drain` to end, and is cancelled then. To cancel
-// run() is to do so at once.
+// stop() is graceful: nothing new is taken, what is being handled has `drain` to end, and is
+// cancelled then. To cancel run() is to do so at once.
 //
-// Threads        listen_*(), add(): before run(), one thread. run(): in a task of an IOContext if there are several
-//                workers, else of any loop with I/O. stop(): any thread, also before run(). With several workers a
-//                handler is called on all of their loops at once.
-// Errors         of listening: as Result. What a handler throws is logged and ends that handler only. What a Service
-//                throws cancels the others and is run()'s.
+// Threads        listen_*(), add(): before run(), one thread. run(): in a task of an IOContext if
+//                there are several workers, else of any loop with I/O. stop(): any thread, also
+//                before run(). With several workers a handler is called on all of their loops at
+//                once.
+// Errors         of listening: as Result. What a handler throws is logged and ends that handler
+//                only. What a Service throws cancels the others and is run()'s.
 // Allocation     as serve() and serve_datagrams().
 #include <chrono>
 #include <concepts>
@@ -59,7 +61,8 @@ class UdpHandler {
 class Service {
  public:
   virtual ~Service() = default;
-  // Serves until `stop` is set, ends what it has begun, and returns; if it is cancelled meanwhile, at once.
+  // Serves until `stop` is set, ends what it has begun, and returns; if it is cancelled meanwhile,
+  // at once.
   virtual Task<void> serve(std::size_t worker, Event& stop) = 0;
 };
 
@@ -87,8 +90,8 @@ class Server {
   Server& operator=(const Server&) = delete;
   ~Server();
 
-  // Listens from now on; who connects before run() waits. Returns: where, with the port that was free if 0 was asked
-  // for. Requires: the handler lives as long as the server.
+  // Listens from now on; who connects before run() waits. Returns: where, with the port that was
+  // free if 0 was asked for. Requires: the handler lives as long as the server.
   [[nodiscard]] Result<Address> listen_tcp(Address where, TcpHandler& handler,
                                            TcpServiceOptions options = {});
   [[nodiscard]] Result<Address> listen_udp(Address where, UdpHandler& handler,

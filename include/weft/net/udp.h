@@ -10,18 +10,23 @@
 //     co_await ok(socket.receive_some(batch));      // what is there, at least one: one system call
 //     co_await ok(socket.send_all(batch));          // each to where it came from
 //
-// A datagram that was larger than its buffer is cut off by the kernel; Datagram says so, and how large it was.
+// A datagram that was larger than its buffer is cut off by the kernel; Datagram says so, and how
+// large it was.
 //
-// Threads        the loop that first uses it, until move_to(). Moving and destroying it: any thread, while no
-//                operation is under way.
-// Cancellation   a cancel point on every call. A cancelled one took and sent nothing; one that did all the same
-//                delivers it (L5). send_all() and send_segments() advance what they were given before they wait again.
-// Errors         as Result; UsageError for what is a mistake: a second reader or writer, another loop.
-//                connection_refused, on a socket that has a peer: an earlier datagram met nobody (ICMP said so). It
-//                is told once, to whoever sends or receives next, who then has sent or received nothing; the
-//                socket is as good as before, and the same call may be made again.
-// Closing        close() and the destructor end what waits on it with std::errc::bad_file_descriptor.
-// Allocation     as Descriptor. send_all(), send_segments(): a frame. A DatagramBatch: when it is made.
+// Threads        the loop that first uses it, until move_to(). Moving and destroying it: any
+//                thread, while no operation is under way.
+// Cancellation   a cancel point on every call. A cancelled one took and sent nothing; one that did
+//                all the same delivers it (L5). send_all() and send_segments() advance what they
+//                were given before they wait again.
+// Errors         as Result; UsageError for what is a mistake: a second reader or writer, another
+//                loop. connection_refused, on a socket that has a peer: an earlier datagram met
+//                nobody (ICMP said so). It is told once, to whoever sends or receives next, who
+//                then has sent or received nothing; the socket is as good as before, and the same
+//                call may be made again.
+// Closing        close() and the destructor end what waits on it with
+//                std::errc::bad_file_descriptor.
+// Allocation     as Descriptor. send_all(), send_segments(): a frame. A DatagramBatch: when it is
+//                made.
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <sys/socket.h>
@@ -52,7 +57,8 @@ struct UdpOptions {
   bool v6_only = false;    // any_v6() does not take datagrams over IPv4 as well
   bool broadcast = false;  // may send to broadcast addresses
   // The kernel may deliver datagrams of one sender and one size as one (UDP_GRO, Linux 5.0): see
-  // Datagram::segment_bytes. Wants buffers of 64 KiB. Without the kernel's help each comes by itself.
+  // Datagram::segment_bytes. Wants buffers of 64 KiB. Without the kernel's help each comes by
+  // itself.
   bool coalesce = false;
   // send_segments() has the kernel cut its datagrams (UDP_SEGMENT, Linux 4.18), where it can.
   bool kernel_segments = true;
@@ -160,7 +166,8 @@ class DatagramBatch {
   [[nodiscard]] const Datagram* end() const noexcept { return items_.data() + last_; }
 
   void clear() noexcept { first_ = last_ = 0; }
-  // Takes a copy. Returns: false if there is no room for one more. UsageError: larger than bytes_max.
+  // Takes a copy. Returns: false if there is no room for one more. UsageError: larger than
+  // bytes_max.
   [[nodiscard]] bool add(std::span<const std::byte> bytes, const Address& to);
   // Forgets the oldest ones. Requires: there are as many.
   void drop_front(std::size_t count) noexcept;
@@ -255,21 +262,23 @@ class [[nodiscard]] UdpSocket : public Socket {
                                                std::size_t{0});
   }
 
-  // Waits for one datagram, and takes what others there are as well; what was in `batch` before is forgotten.
-  // Returns: how many it has now. Requires: the batch lives until the wait has ended.
+  // Waits for one datagram, and takes what others there are as well; what was in `batch` before is
+  // forgotten. Returns: how many it has now. Requires: the batch lives until the wait has ended.
   [[nodiscard]] auto receive_some(DatagramBatch& batch) {
     return make_awaitable<detail::BatchReceiveAwaiter>(&here(), std::ref(batch));
   }
-  // Sends the first ones of the batch, each to its peer, and takes them out. Returns: how many, at least 1. An error is
-  // the first one's, which then is still there: drop_front(1) to go on without it. Requires: it is not empty.
+  // Sends the first ones of the batch, each to its peer, and takes them out. Returns: how many, at
+  // least 1. An error is the first one's, which then is still there: drop_front(1) to go on without
+  // it. Requires: it is not empty.
   [[nodiscard]] auto send_some(DatagramBatch& batch) {
     return make_awaitable<detail::BatchSendAwaiter>(&here(), std::ref(batch));
   }
   // All of them.
   [[nodiscard]] Task<Result<void>> send_all(DatagramBatch& batch);
 
-  // Sends `rest`, and advances it meanwhile, as datagrams of segment_bytes each, the last one maybe smaller; many of them by
-  // one system call, where the kernel can cut them. UsageError: segment_bytes is 0.
+  // Sends `rest`, and advances it meanwhile, as datagrams of segment_bytes each, the last one maybe
+  // smaller; many of them by one system call, where the kernel can cut them. UsageError:
+  // segment_bytes is 0.
   [[nodiscard]] Task<Result<void>> send_segments(std::span<const std::byte>& rest,
                                                  std::size_t segment_bytes, Address to);
 

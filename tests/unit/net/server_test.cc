@@ -128,7 +128,8 @@ TEST(NetServer, ADatagramHandlersExceptionEndsThatHandlerOnly) {
   EXPECT_NE(all.find("shouted at"), all.npos) << all;
 }
 
-// A datagram that is being handled at stop() is still answered; one that comes after it is not taken.
+// A datagram that is being handled at stop() is still answered; one that comes after it is not
+// taken.
 TEST(NetServer, StopLetsWhatIsBeingHandledAnswer) {
   EventLoop loop;
   auto body = [&]() -> Task<void> {
