@@ -41,9 +41,9 @@ bool Complaints::log(std::error_code error) noexcept {
   return false;
 }
 
+// Not EOPNOTSUPP: Linux says that of one connection, too (accept(2), "Error handling").
 bool is_lasting(std::error_code error) noexcept {
-  return error == std::errc::invalid_argument || error == std::errc::not_a_socket ||
-         error == std::errc::operation_not_supported;
+  return error == std::errc::invalid_argument || error == std::errc::not_a_socket;
 }
 
 }  // namespace weft::inline v0::net::detail

@@ -30,6 +30,19 @@ Result<std::vector<Socket>> open_each(std::size_t workers, Address& where, Open 
   return sockets;
 }
 
+// Also if it is cancelled: who comes when nobody serves any more is to be told.
+template <class Socket>
+class CloseAtEnd {
+ public:
+  explicit CloseAtEnd(Socket& socket) noexcept : socket_(socket) {}
+  CloseAtEnd(const CloseAtEnd&) = delete;
+  CloseAtEnd& operator=(const CloseAtEnd&) = delete;
+  ~CloseAtEnd() { socket_.close(); }
+
+ private:
+  Socket& socket_;
+};
+
 Task<void> close_after(Event& stop, TcpListener& listener) {
   co_await stop.wait();
   listener.close();
@@ -42,6 +55,7 @@ class TcpService final : public Service {
 
   Task<void> serve(std::size_t worker, Event& stop) override {
     TcpListener& listener = listeners_[worker];
+    CloseAtEnd closes(listener);
     auto handle = [this](TcpStream connection) {
       return handler_.handle_connection(std::move(connection));
     };
@@ -61,6 +75,7 @@ class UdpService final : public Service {
 
   Task<void> serve(std::size_t worker, Event& stop) override {
     UdpSocket& socket = sockets_[worker];
+    CloseAtEnd closes(socket);
     auto handle = [this](const Datagram& datagram, DatagramSender& sender) {
       return handler_.handle_datagram(datagram, sender);
     };

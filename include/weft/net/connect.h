@@ -15,7 +15,8 @@
 // with IPv4 alone after resolution_delay.
 //
 // Cancellation   a cancel point; every attempt is cancelled and closed.
-// Errors         that of the first attempt; if there was none, the resolver's. `attempts` has all.
+// Errors         that of the attempt that failed first; if there was none, the resolver's.
+//                `attempts` has all.
 // Allocation     frames.
 #include <chrono>
 #include <system_error>

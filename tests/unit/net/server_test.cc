@@ -100,6 +100,7 @@ TEST(NetServer, ServesEveryKindOfHandlerAtOnceAndStops) {
     };
     co_await all_of(server.run(), visit());
     EXPECT_EQ(visits, 1);
+    EXPECT_TRUE(UdpSocket::bind(udp).has_value()) << "the port is free";
   };
   run(loop, body());
   EXPECT_EQ(loop.strand_count(), 0u);
@@ -189,6 +190,22 @@ TEST(NetServer, WhatDoesNotEndInTimeIsCancelled) {
   std::string all;
   for (const std::string& line : log.take()) all += line;
   EXPECT_NE(all.find("did not end in time"), all.npos) << all;
+}
+
+TEST(NetServer, CancelledItListensNoMore) {
+  EventLoop loop;
+  auto body = [&]() -> Task<void> {
+    Server server;
+    Echo echo;
+    Shout shout;
+    Address tcp = or_throw(server.listen_tcp(Address::loopback_v4(0), echo));
+    Address udp = or_throw(server.listen_udp(Address::loopback_v4(0), shout));
+    co_await any_of(server.run(), ask_tcp(tcp, "x"));
+    Result<TcpStream> peer = co_await TcpStream::connect(tcp);
+    EXPECT_EQ(peer.error(), std::errc::connection_refused);
+    EXPECT_TRUE(UdpSocket::bind(udp).has_value()) << "the port is free";
+  };
+  run(loop, body());
 }
 
 TEST(NetServer, StoppedBeforeItRunsItEndsAtOnce) {
