@@ -244,10 +244,13 @@ Task<void> exchange_at_random(S& a, S& b, RandomExchange options) {
   const std::string back = harness::pseudo_random(~options.seed, options.bytes);
   harness::Disturber wa(options.seed * 4), wb(options.seed * 4 + 1), ra(options.seed * 4 + 2),
       rb(options.seed * 4 + 3);
+  Task<std::string> reads_a =
+      options.seed % 2 ? harness::read_buffered_at_random(a, ra) : harness::read_at_random(a, ra);
+  Task<std::string> reads_b =
+      options.seed % 2 ? harness::read_at_random(b, rb) : harness::read_buffered_at_random(b, rb);
   auto [sent_a, sent_b, from_a, from_b] = co_await all_of(
       harness::write_at_random(a, there, wa), harness::write_buffered_at_random(b, back, wb),
-      options.seed % 2 ? harness::read_at_random(b, rb) : harness::read_buffered_at_random(b, rb),
-      options.seed % 2 ? harness::read_buffered_at_random(a, ra) : harness::read_at_random(a, ra));
+      std::move(reads_b), std::move(reads_a));
   EXPECT_TRUE(from_a == there) << "seed " << options.seed;
   EXPECT_TRUE(from_b == back) << "seed " << options.seed;
   EXPECT_GT(wa.cancelled() + wb.cancelled(), 5u) << "the test did not test";
