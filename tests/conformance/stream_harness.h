@@ -101,7 +101,8 @@ template <class S>
 Task<void> write_at_random(S& stream, std::string_view text, Disturber& by) {
   auto rest = std::as_bytes(std::span(text));
   while (!rest.empty()) {
-    std::span<const std::byte> piece = rest.first(std::min(rest.size(), 1 + by.below(20'000)));
+    std::span<const std::byte> piece =
+        rest.first(std::min(rest.size(), 1 + by.below(text.size() / 8)));
     const std::size_t before = piece.size();
     switch (by.below(3)) {
       case 0: {
@@ -143,7 +144,7 @@ Task<void> write_buffered_at_random(S& stream, std::string_view text, Disturber&
   net::BufferedWriter<S> writer(stream, 1000);
   auto rest = std::as_bytes(std::span(text));
   while (!rest.empty() || writer.pending() > 0) {
-    std::span<const std::byte> piece = rest.first(std::min(rest.size(), by.below(5000)));
+    std::span<const std::byte> piece = rest.first(std::min(rest.size(), by.below(text.size() / 8)));
     const std::size_t before = piece.size();
     auto done = co_await by.disturb(writer.write(piece));
     if (done) or_throw(*done);
