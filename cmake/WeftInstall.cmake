@@ -21,6 +21,8 @@ install(FILES "${PROJECT_BINARY_DIR}/weftConfig.cmake" "${PROJECT_BINARY_DIR}/we
 # A static link wants users before what they use: the reverse of the order in which the libraries were made.
 get_property(weft_libraries GLOBAL PROPERTY WEFT_LIBRARIES)
 list(REVERSE weft_libraries)
+get_property(weft_system_libraries GLOBAL PROPERTY WEFT_SYSTEM_LIBRARIES)
+list(APPEND weft_libraries ${weft_system_libraries})
 list(TRANSFORM weft_libraries PREPEND "-l")
 list(TRANSFORM WEFT_PUBLIC_DEFINITIONS PREPEND "-D" OUTPUT_VARIABLE weft_definitions)
 string(JOIN " " WEFT_PC_CFLAGS -pthread ${WEFT_PUBLIC_OPTIONS} ${weft_definitions} ${WEFT_SANITIZE_OPTIONS})

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 # How weft's own targets are made.
 #
-#   weft_library(<name> ROOMS <room>... [LINK <target>...])   target weft_<name>, alias weft::<name>
+#   weft_library(<name> [ROOMS <room>...] [WITHOUT <file>...] [SOURCES <file>...] [LINK <target>...])
+#                                                             target weft_<name>, alias weft::<name>: the files of the
+#                                                             rooms, but for those that are another target's; and others
 #   weft_own(<target>)                                        the house rules: standard and warnings
 #
 # weft_library also puts the library into weft::weft, the installed package and weft.pc. Call it in dependency order.
@@ -48,12 +50,13 @@ function(weft_own target)
 endfunction()
 
 function(weft_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "ROOMS;LINK")
-  set(sources "")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "ROOMS;WITHOUT;SOURCES;LINK")
+  set(sources ${arg_SOURCES})
   foreach(room IN LISTS arg_ROOMS)
     file(GLOB_RECURSE found CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${room}/*.cc")
     list(APPEND sources ${found})
   endforeach()
+  list(REMOVE_ITEM sources ${arg_WITHOUT})
 
   set(target weft_${name})
   add_library(${target} STATIC ${sources})

@@ -69,6 +69,7 @@ std::int32_t take_message(KeptBuffers& kept, IoOperation& operation) noexcept {
 
 bool takes_stream(const IoOperation& operation) noexcept {
   if (!reads(operation.code) || operation.code == IoCode::accept) return false;
+  if (operation.code == IoCode::recvmmsg) return false;  // datagrams are not read ahead
   return operation.code != IoCode::recvmsg || !(operation.flags & (MSG_OOB | MSG_ERRQUEUE));
 }
 

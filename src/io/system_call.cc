@@ -87,8 +87,16 @@ long call(IoOperation& operation) noexcept {
     case IoCode::recvmsg:
       return ::recvmsg(fd, static_cast<msghdr*>(operation.address),
                        operation.flags | MSG_CMSG_CLOEXEC);
+    case IoCode::recvmmsg:
+      return ::recvmmsg(fd, static_cast<mmsghdr*>(operation.address),
+                        static_cast<unsigned>(operation.length),
+                        operation.flags | MSG_CMSG_CLOEXEC | MSG_DONTWAIT, nullptr);
     case IoCode::sendmsg:
       return ::sendmsg(fd, static_cast<msghdr*>(operation.address), operation.flags | MSG_NOSIGNAL);
+    case IoCode::sendmmsg:
+      return ::sendmmsg(fd, static_cast<mmsghdr*>(operation.address),
+                        static_cast<unsigned>(operation.length),
+                        operation.flags | MSG_NOSIGNAL | MSG_DONTWAIT);
     case IoCode::open:
       return ::open(static_cast<const char*>(operation.address), operation.flags | O_CLOEXEC,
                     static_cast<mode_t>(operation.length));
@@ -162,6 +170,8 @@ const char* name_of(IoCode code) noexcept {
       return "accept";
     case IoCode::recvmsg:
       return "recvmsg";
+    case IoCode::recvmmsg:
+      return "recvmmsg";
     case IoCode::writable:
       return "writable";
     case IoCode::write:
@@ -172,6 +182,8 @@ const char* name_of(IoCode code) noexcept {
       return "connect";
     case IoCode::sendmsg:
       return "sendmsg";
+    case IoCode::sendmmsg:
+      return "sendmmsg";
     case IoCode::open:
       return "open";
     case IoCode::pread:

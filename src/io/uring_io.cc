@@ -27,6 +27,9 @@ std::uint32_t poll_events(short events) noexcept {
   return std::endian::native == std::endian::little ? bits : std::uint32_t{bits} << 16;
 }
 
+// The kernel has no such request: it is asked when they can be had, and then they are fetched.
+bool is_batch(IoCode code) noexcept { return code == IoCode::recvmmsg || code == IoCode::sendmmsg; }
+
 bool gives_up(const IoOperation& operation) noexcept {
   return operation.cancel_asked || (operation.entry && operation.entry->closing);
 }
@@ -99,6 +102,8 @@ bool UringIO::begin(IoOperation& operation) {
     if (operation.code != IoCode::read_pooled) stop_reading_ahead(entry);  // V4
   } else if (operation.code == IoCode::read_pooled) {
     return begin_pooled(operation);
+  } else if (is_batch(operation.code)) {
+    poll_for(operation);
   } else if (operation.code == IoCode::accept && abilities_.is_recent) {
     UringEntry& entry = entry_of(operation);
     entry.accepted.reserve(kAcceptedMax);
@@ -235,9 +240,11 @@ void UringIO::submit(IoOperation& operation) noexcept {
       sqe.off = address_of(operation.second);
       sqe.statx_flags = static_cast<std::uint32_t>(operation.flags);
       break;
+    case IoCode::recvmmsg:
+    case IoCode::sendmmsg:
     case IoCode::readable:
     case IoCode::writable:
-      break;  // above
+      break;  // elsewhere, and above
   }
 }
 
@@ -372,8 +379,13 @@ void UringIO::completed(IoOperation& operation, std::int32_t result, std::uint32
   if (flags & IORING_CQE_F_BUFFER) operation.second = &buffers_->taken(flags);
   if (is_polled(operation)) {
     operation.next = nullptr;
-    if (result >= 0 && !gives_up(operation)) return try_again(operation);
-    if (result >= 0) result = -ECANCELED;
+    if (result >= 0 && !gives_up(operation)) {
+      if (!is_batch(operation.code)) return try_again(operation);
+      result = perform(operation);
+      if (result == -EAGAIN) return poll_for(operation);
+    } else if (result >= 0) {
+      result = -ECANCELED;
+    }
   } else if (result == -EINTR || result == -EAGAIN || (pooled && result == -ENOBUFS)) {
     // Interrupted: by a request to cancel, in a thread of the kernel's. Would block: another process
     // has the same socket in non-blocking mode. No buffers: they are all lent.

@@ -17,9 +17,14 @@ class Category final : public std::error_category {
       case Error::too_long:
         return "what was looked for did not come within the limit";
       case Error::host_not_found:
-        return "no such host, or it has no address";
+        return "no such host, or it has no address of the wanted family: check the name";
       case Error::resolver_failed:
-        return "no name server gave a usable answer";
+        return "no name server was there, or gave a usable answer: check /etc/resolv.conf, or try "
+               "again later";
+      case Error::resolver_silent:
+        return "no name server answered: check the network, and the servers in /etc/resolv.conf";
+      case Error::bad_host_name:
+        return "this is not the name of a host: labels of 1 to 63 bytes, with dots between them";
     }
     return "unknown error " + std::to_string(code);
   }

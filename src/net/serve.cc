@@ -12,16 +12,16 @@ namespace {
 // Out of memory for a message: the bare fact will do.
 void log_line(LogLevel level, const char* what, const char* why) noexcept {
   try {
-    log(level, std::string(what) + why);
+    weft::log(level, std::string(what) + why);
   } catch (...) {
-    log(level, what);
+    weft::log(level, what);
   }
 }
 
 }  // namespace
 
 void log_handler_error(std::exception_ptr error) noexcept {
-  constexpr const char* kWhat = "net::serve(): a handler ended its connection with an exception: ";
+  constexpr const char* kWhat = "net: a handler ended with an exception: ";
   try {
     std::rethrow_exception(std::move(error));
   } catch (const std::exception& exception) {
@@ -31,10 +31,19 @@ void log_handler_error(std::exception_ptr error) noexcept {
   }
 }
 
-void AcceptComplaints::log(std::error_code error) noexcept {
-  if (std::exchange(last_, error) == error) return;
-  log_line(LogLevel::warning, "net::serve(): accept() failed, and goes on: ",
-           std::system_category().message(error.value()).c_str());
+bool Complaints::log(std::error_code error) noexcept {
+  if (std::exchange(last_, error) == error) return true;
+  try {
+    log_line(LogLevel::warning, whose_, (" failed, and goes on: " + error.message()).c_str());
+  } catch (...) {
+    log_line(LogLevel::warning, whose_, " failed, and goes on");
+  }
+  return false;
+}
+
+// Not EOPNOTSUPP: Linux says that of one connection, too (accept(2), "Error handling").
+bool is_lasting(std::error_code error) noexcept {
+  return error == std::errc::invalid_argument || error == std::errc::not_a_socket;
 }
 
 }  // namespace weft::inline v0::net::detail

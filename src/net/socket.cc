@@ -6,12 +6,12 @@
 
 namespace weft::inline v0::net {
 
-void StreamSocket::move_to(EventLoop& loop) {
+void Socket::move_to(EventLoop& loop) {
   descriptor_.leave_loop();
   destination_ = &loop;
 }
 
-void StreamSocket::arrive() {
+void Socket::arrive() {
   if (EventLoop::current_or_null() != destination_) {
     weft::detail::throw_usage_error("this socket was moved to another loop: use it there");
   }
@@ -19,7 +19,7 @@ void StreamSocket::arrive() {
 }
 
 Result<void> StreamSocket::shutdown(int how) noexcept {
-  return detail::success_of(::shutdown(descriptor_.number(), how));
+  return detail::success_of(::shutdown(number(), how));
 }
 
 }  // namespace weft::inline v0::net

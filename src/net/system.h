@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 // How this room asks the kernel.
+#include <sys/socket.h>
+
 #include <cerrno>
 #include <system_error>
 
 #include "weft/base/result.h"
+#include "weft/net/address.h"
 
 namespace weft::inline v0::net::detail {
 
@@ -19,6 +22,16 @@ namespace weft::inline v0::net::detail {
 [[nodiscard]] inline Result<void> success_of(int returned) noexcept {
   if (returned < 0) return last_error();
   return {};
+}
+
+// getsockname() or getpeername().
+using AddressCall = int (*)(int, sockaddr*, socklen_t*) noexcept;
+[[nodiscard]] inline Result<Address> ask_address(AddressCall call, int socket) noexcept {
+  sockaddr_storage storage;
+  socklen_t size = sizeof storage;
+  auto* address = reinterpret_cast<sockaddr*>(&storage);
+  if (call(socket, address, &size) < 0) return last_error();
+  return Address::from(*address, size);
 }
 
 }  // namespace weft::inline v0::net::detail

@@ -47,15 +47,6 @@ Result<UniqueFd> make_socket(int family) {
   return fd;
 }
 
-using AddressCall = int (*)(int, sockaddr*, socklen_t*) noexcept;
-Result<Address> ask_address(AddressCall call, int socket) noexcept {
-  sockaddr_storage storage;
-  socklen_t size = sizeof storage;
-  auto* address = reinterpret_cast<sockaddr*>(&storage);
-  if (call(socket, address, &size) < 0) return detail::last_error();
-  return Address::from(*address, size);
-}
-
 }  // namespace
 
 Task<Result<TcpStream>> TcpStream::connect(Address where, TcpOptions options) {
@@ -68,10 +59,10 @@ Task<Result<TcpStream>> TcpStream::connect(Address where, TcpOptions options) {
 }
 
 Result<Address> TcpStream::local_address() const noexcept {
-  return ask_address(::getsockname, number());
+  return detail::ask_address(::getsockname, number());
 }
 Result<Address> TcpStream::peer_address() const noexcept {
-  return ask_address(::getpeername, number());
+  return detail::ask_address(::getpeername, number());
 }
 Result<void> TcpStream::set_nodelay(bool on) noexcept { return apply_nodelay(number(), on); }
 Result<void> TcpStream::set_keepalive(std::optional<std::chrono::seconds> idle) noexcept {
@@ -103,7 +94,7 @@ Task<Result<TcpStream>> TcpListener::accept() {
 }
 
 Result<Address> TcpListener::local_address() const noexcept {
-  return ask_address(::getsockname, descriptor_.number());
+  return detail::ask_address(::getsockname, descriptor_.number());
 }
 
 }  // namespace weft::inline v0::net

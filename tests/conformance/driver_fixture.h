@@ -24,6 +24,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <ostream>
 #include <span>
 #include <string>
@@ -116,6 +117,28 @@ class FileLimit {
  private:
   rlimit before_;
 };
+
+// Takes all descriptors that are left.
+class Exhaustion {
+ public:
+  Exhaustion() {
+    for (int fd; (fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0;) taken_.emplace_back(fd);
+    EXPECT_EQ(errno, EMFILE);
+  }
+
+ private:
+  std::vector<UniqueFd> taken_;
+};
+
+// Descriptors that this process has open.
+inline std::size_t open_descriptors() {
+  std::size_t count = 0;
+  for (const auto& each : std::filesystem::directory_iterator("/proc/self/fd")) {
+    static_cast<void>(each);
+    ++count;
+  }
+  return count;
+}
 
 struct FdPair {
   UniqueFd first, second;

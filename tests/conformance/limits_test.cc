@@ -18,18 +18,6 @@ using namespace weft::test;
 struct Limits : DriverTest {};
 WEFT_ON_EVERY_DRIVER(Limits);
 
-// Takes all descriptors that are left.
-class Exhaustion {
- public:
-  Exhaustion() {
-    for (int fd; (fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0;) taken_.emplace_back(fd);
-    EXPECT_EQ(errno, EMFILE);
-  }
-
- private:
-  std::vector<UniqueFd> taken_;
-};
-
 TEST_P(Limits, AListenerSurvivesThatThereAreNoDescriptors) {
   FileLimit few(64);
   on_loop([]() -> Task<void> {

@@ -239,6 +239,17 @@ class [[nodiscard]] Descriptor {
     return Wait<std::size_t, Code::sendmsg>(
         this, {.address = const_cast<msghdr*>(&message), .flags = flags});
   }
+  // Several datagrams by one system call: as many as there are, or as there is room for, now. Returns: how
+  // many, at least 1. An error of a later one is the next call's. Not for a descriptor that read_pooled() is
+  // used on.
+  [[nodiscard]] auto recvmmsg(std::span<mmsghdr> messages, int flags = 0) noexcept {
+    return Wait<std::size_t, Code::recvmmsg>(
+        this, {.address = messages.data(), .length = messages.size(), .flags = flags});
+  }
+  [[nodiscard]] auto sendmmsg(std::span<mmsghdr> messages, int flags = 0) noexcept {
+    return Wait<std::size_t, Code::sendmmsg>(
+        this, {.address = messages.data(), .length = messages.size(), .flags = flags});
+  }
 
   // The next connection, close-on-exec. `address`, where given, is told who it is.
   //

@@ -42,12 +42,14 @@ enum class IoCode : std::uint8_t {
   readv,        // address: iovec*, length of them
   accept,       // address: sockaddr* or null, second: socklen_t*
   recvmsg,      // address: msghdr*, flags
+  recvmmsg,     // address: mmsghdr*, length of them, flags
   // ... and those that write.
   writable,
   write,
   writev,
   connect,  // address: sockaddr*, length
   sendmsg,
+  sendmmsg,
   // Files. They do not wait, they block: elsewhere.
   open,   // address: path, flags, length: mode
   pread,  // address, length, offset
@@ -56,7 +58,7 @@ enum class IoCode : std::uint8_t {
   statx,  // address: path, second: struct statx*, flags, length: mask
 };
 
-[[nodiscard]] constexpr bool reads(IoCode code) noexcept { return code <= IoCode::recvmsg; }
+[[nodiscard]] constexpr bool reads(IoCode code) noexcept { return code <= IoCode::recvmmsg; }
 [[nodiscard]] constexpr bool blocks(IoCode code) noexcept { return code >= IoCode::open; }
 
 struct IoEntry;

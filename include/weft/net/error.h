@@ -14,7 +14,9 @@ enum class Error {
   unexpected_end = 1,  // the stream ended where more was asked for
   too_long,            // what was looked for did not come within the limit
   host_not_found,      // no such name, or it has no address
-  resolver_failed,     // no name server gave an answer that can be used
+  resolver_failed,     // no name server could be reached, or gave an answer that can be used
+  resolver_silent,     // no name server gave any answer
+  bad_host_name,       // it is none
 };
 
 [[nodiscard]] const std::error_category& error_category() noexcept;

@@ -6,20 +6,25 @@
 //     auto echo = [](TcpStream peer) -> Task<void> { … };
 //     co_await serve(listener, {.connections_max = 1000}, echo);
 //
-// It accepts, and starts the handler with each connection, as a child. What a handler throws is logged and ends its
-// own connection only. What accept() has to say about one connection, or about descriptors that have run out, is logged
-// (once in a row) and does not end it.
+// net/serve_datagrams.h is the same for a UdpSocket, net/server.h is made of both.
 //
-// Ends when the listener is closed, and the last handler has ended: that is the graceful way. Cancelled: the handlers are
-// cancelled too.
+// It accepts, and starts the handler with each connection, as a child. What a handler throws is
+// logged and ends its own connection only. What accept() has to say about one connection, or about
+// descriptors that have run out, is logged (once in a row) and does not end it.
+//
+// Ends when the listener is closed, and the last handler has ended: that is the graceful way.
+// Cancelled: the handlers are cancelled too. An error that says that it is no listener (EINVAL,
+// ENOTSOCK …) is thrown, as std::system_error.
 //
 // Threads        on the listener's loop; the handlers run there.
 // Allocation     a frame or two per connection.
 //
 // Invariants
-//   I1  never more than connections_max handlers: it waits for a permit before it accepts (N5).
+//   I1  never more handlers than the limit: it waits for a permit before it accepts (N5).
+#include <algorithm>
 #include <cstddef>
 #include <exception>
+#include <limits>
 #include <system_error>
 #include <utility>
 
@@ -31,29 +36,53 @@
 namespace weft::inline v0::net {
 
 struct ServeLimits {
-  std::size_t connections_max =
-      10'000;  // open at once; who comes then waits in the kernel's backlog
+  // Open at once; who comes then waits in the kernel's backlog. (On io_uring up to 64 of those are
+  // accepted ahead, and wait here.) Not 0
+  std::size_t connections_max = 10'000;
 };
 
 namespace detail {
 
+// What waits, is cancelled and is joined has a frame.
+template <class Handler, class... Args>
+constexpr void check_handler() {
+  static_assert(
+      weft::detail::ReturnsAwaitable<Handler&, Args...>,
+      "weft: a handler is a coroutine: called with what it is to handle, it returns a Task. A "
+      "plain function or lambda has no frame that could wait, be cancelled or be joined: give it "
+      "`-> Task<void>` and co_await or co_return in it");
+}
+
+// No limit that a Semaphore can count to is reached by descriptors.
+[[nodiscard]] constexpr Semaphore::Count permits_for(std::size_t limit) noexcept {
+  return static_cast<Semaphore::Count>(
+      std::min<std::size_t>(limit, std::numeric_limits<Semaphore::Count>::max()));
+}
+
 void log_handler_error(std::exception_ptr error) noexcept;
 
-// Accept's complaints, without repeating them.
-class AcceptComplaints {
+// What a socket that serves has to say, without repeating it.
+class Complaints {
  public:
-  void log(std::error_code error) noexcept;
+  explicit Complaints(const char* whose) noexcept : whose_(whose) {}
+  // Returns: true if it is the same as the last.
+  bool log(std::error_code error) noexcept;
   void forget() noexcept { last_ = {}; }
 
  private:
+  const char* whose_;
   std::error_code last_;
 };
 
-template <class Handler, class Connection>
-Task<void> handle(Handler& handler, Connection connection, SemaphorePermit) {
+// Whether it is not about one connection, or a shortage that passes, but would be said again and
+// again.
+[[nodiscard]] bool is_lasting(std::error_code error) noexcept;
+
+template <class Handler, class... Args>
+Task<void> handle(Handler& handler, SemaphorePermit, Args... args) {
   std::exception_ptr error;
   try {
-    co_await handler(std::move(connection));
+    co_await handler(std::move(args)...);
   } catch (...) {
     error = std::current_exception();
   }
@@ -65,19 +94,25 @@ Task<void> handle(Handler& handler, Connection connection, SemaphorePermit) {
 // Requires: `listener` and `handler` live until it has ended.
 template <class Listener, class Handler>
 Task<void> serve(Listener& listener, ServeLimits limits, Handler& handler) {
-  Semaphore permits(limits.connections_max);
+  using Connection = typename AwaitResult<decltype(listener.accept())>::value_type;
+  detail::check_handler<Handler, Connection>();
+  Semaphore permits(detail::permits_for(limits.connections_max), "connections");
   auto accept_all = [&](Nursery& connections) -> Task<NurseryEnd> {
-    detail::AcceptComplaints complaints;
+    detail::Complaints complaints("net::serve(): accept()");
     while (true) {
       SemaphorePermit permit = co_await permits.acquire();
+      if (!listener) co_return join;  // closed while all permits were out
       auto accepted = co_await listener.accept();
-      if (!accepted && accepted.error() == std::errc::bad_file_descriptor) co_return join;
-      if (!accepted) {
+      if (accepted) {
+        complaints.forget();
+        connections.start(detail::handle(handler, std::move(permit), std::move(*accepted)));
+      } else if (accepted.error() == std::errc::bad_file_descriptor) {
+        co_return join;
+      } else if (detail::is_lasting(accepted.error())) {
+        throw std::system_error(accepted.error(), "net::serve(): this is no listener");
+      } else {
         complaints.log(accepted.error());
-        continue;
       }
-      complaints.forget();
-      connections.start(detail::handle(handler, std::move(*accepted), std::move(permit)));
     }
   };
   co_await with_nursery(accept_all);

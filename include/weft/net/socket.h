@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-// weft::net::StreamSocket: what TcpStream and UnixStream have in common. A Stream.
+// weft::net::Socket: what all sockets have in common. StreamSocket: what TcpStream and UnixStream do. A Stream.
 //
 // Threads        the loop that first uses it, until move_to(). Moving and destroying it: any thread, while no
 //                operation is under way.
@@ -24,12 +24,48 @@
 
 namespace weft::inline v0::net {
 
-class [[nodiscard]] StreamSocket {
+class [[nodiscard]] Socket {
  public:
-  StreamSocket() noexcept = default;
-
   [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(descriptor_); }
 
+  void close() noexcept { descriptor_.close(); }
+
+  // From now on it belongs to `loop`, with what was read ahead. Requires: no operation is under way.
+  // UsageError elsewhere than on its loop, and for the next use elsewhere than on `loop`.
+  void move_to(EventLoop& loop);
+
+  [[nodiscard]] Descriptor& descriptor() noexcept { return descriptor_; }
+
+ protected:
+  Socket() noexcept = default;
+  explicit Socket(Descriptor descriptor) noexcept : descriptor_(std::move(descriptor)) {}
+  ~Socket() = default;
+  Socket(Socket&& other) noexcept
+      : descriptor_(std::move(other.descriptor_)),
+        destination_(std::exchange(other.destination_, nullptr)) {}
+  Socket& operator=(Socket&& other) noexcept {
+    descriptor_ = std::move(other.descriptor_);
+    destination_ = std::exchange(other.destination_, nullptr);
+    return *this;
+  }
+
+  [[nodiscard]] int number() const noexcept { return descriptor_.number(); }
+  // The descriptor, for use by the loop that is current.
+  [[nodiscard]] Descriptor& here() {
+    if (destination_) [[unlikely]]
+      arrive();
+    return descriptor_;
+  }
+
+ private:
+  void arrive();
+
+  Descriptor descriptor_;
+  EventLoop* destination_ = nullptr;  // where it was sent, until it is used there
+};
+
+class [[nodiscard]] StreamSocket : public Socket {
+ public:
   // Returns: bytes read; 0: the end.
   [[nodiscard]] auto read_some(std::span<std::byte> buffer) { return here().read(buffer); }
   // The next bytes, in a buffer that the loop lends (Descriptor::read_pooled() has the details). Empty: the end.
@@ -46,40 +82,12 @@ class [[nodiscard]] StreamSocket {
   // Does not wait.
   [[nodiscard]] auto shutdown_write() noexcept { return just(shutdown(SHUT_WR)); }
 
-  void close() noexcept { descriptor_.close(); }
-
-  // From now on it belongs to `loop`, with what was read ahead. Requires: no operation is under way.
-  // UsageError elsewhere than on its loop, and for the next use elsewhere than on `loop`.
-  void move_to(EventLoop& loop);
-
-  [[nodiscard]] Descriptor& descriptor() noexcept { return descriptor_; }
-
  protected:
-  explicit StreamSocket(Descriptor descriptor) noexcept : descriptor_(std::move(descriptor)) {}
-  ~StreamSocket() = default;
-  StreamSocket(StreamSocket&& other) noexcept
-      : descriptor_(std::move(other.descriptor_)),
-        destination_(std::exchange(other.destination_, nullptr)) {}
-  StreamSocket& operator=(StreamSocket&& other) noexcept {
-    descriptor_ = std::move(other.descriptor_);
-    destination_ = std::exchange(other.destination_, nullptr);
-    return *this;
-  }
-
-  [[nodiscard]] int number() const noexcept { return descriptor_.number(); }
+  StreamSocket() noexcept = default;
+  using Socket::Socket;
 
  private:
   [[nodiscard]] Result<void> shutdown(int how) noexcept;
-  // The descriptor, for use by the loop that is current.
-  [[nodiscard]] Descriptor& here() {
-    if (destination_) [[unlikely]]
-      arrive();
-    return descriptor_;
-  }
-  void arrive();
-
-  Descriptor descriptor_;
-  EventLoop* destination_ = nullptr;  // where it was sent, until it is used there
 };
 
 }  // namespace weft::inline v0::net

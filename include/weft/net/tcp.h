@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "weft/base/result.h"
 #include "weft/core/task.h"
@@ -41,6 +42,8 @@ struct ListenOptions {
   bool v6_only = false;  // any_v6() does not take connections over IPv4 as well
 };
 
+struct ConnectOptions;
+
 class [[nodiscard]] TcpStream : public StreamSocket {
  public:
   TcpStream() noexcept = default;
@@ -48,6 +51,11 @@ class [[nodiscard]] TcpStream : public StreamSocket {
   explicit TcpStream(Descriptor connected) noexcept : StreamSocket(std::move(connected)) {}
 
   [[nodiscard]] static Task<Result<TcpStream>> connect(Address where, TcpOptions options = {});
+  // To whichever of the host's addresses answers first: net/connect.h has the details and the options. In the target
+  // weft::resolve.
+  [[nodiscard]] static Task<Result<TcpStream>> connect(std::string host, std::uint16_t port);
+  [[nodiscard]] static Task<Result<TcpStream>> connect(std::string host, std::uint16_t port,
+                                                       ConnectOptions options);
 
   // Errors: as getsockname() and getpeername(); not_connected when the peer has reset it.
   [[nodiscard]] Result<Address> local_address() const noexcept;
