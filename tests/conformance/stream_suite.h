@@ -13,6 +13,11 @@
 #include "weft/net/tcp.h"
 #include "weft/net/unix.h"
 
+#ifdef WEFT_HAS_TLS
+#include "support/tls_engines.h"
+#include "weft/tls/stream.h"
+#endif
+
 namespace weft::test {
 
 // So that writes have to wait, as those over a network do.
@@ -58,5 +63,43 @@ struct OverTornMemory {
     co_return net::memory_streams(options);
   }
 };
+
+// What the peer of an end that is closed without a word reads.
+template <class Kind>
+std::error_code after_close() {
+  if constexpr (requires { Kind::after_close(); }) {
+    return Kind::after_close();
+  } else {
+    return {};  // the end
+  }
+}
+
+#ifdef WEFT_HAS_TLS
+// As torn as a record allows for that is to be on its way while nobody reads.
+struct OverTornRecords {
+  using Stream = net::MemoryStream;
+  static Task<std::pair<Stream, Stream>> connect() {
+    net::MemoryStreamOptions options{
+        .bytes_max = 997, .read_bytes_max = 101, .write_bytes_max = 71};
+    co_return net::memory_streams(options);
+  }
+};
+
+// TLS over another kind.
+template <class Kind>
+struct OverTls {
+  using Stream = tls::Stream<typename Kind::Stream>;
+  static Task<std::pair<Stream, Stream>> connect() {
+    static const tls::ClientContext client_side = client_context();
+    static const tls::ServerContext server_side = server_context();
+    auto both = co_await Kind::connect();
+    auto shaken = co_await all_of(tls::connect(std::move(both.first), client_side, "localhost"),
+                                  tls::accept(std::move(both.second), server_side));
+    auto [ours, theirs] = or_throw(std::move(shaken));
+    co_return std::pair(std::move(ours), std::move(theirs));
+  }
+  static std::error_code after_close() { return tls::Error::truncated; }
+};
+#endif
 
 }  // namespace weft::test
