@@ -58,8 +58,9 @@ template <net::Stream S>
 [[nodiscard]] Task<Result<Close>> connect(S stream, std::string host, std::string path,
                                           ClientTalk talk, ClientOptions options = {}) {
   http::StreamTransport<S> transport(std::move(stream));
-  co_return co_await connect(static_cast<http::Transport&>(transport), std::move(host),
-                             std::move(path), std::move(talk), std::move(options));
+  Task<Result<Close>> talking = connect(static_cast<http::Transport&>(transport), std::move(host),
+                                        std::move(path), std::move(talk), std::move(options));
+  co_return co_await std::move(talking);
 }
 
 }  // namespace weft::inline v0::ws

@@ -66,9 +66,8 @@ class Endpoint final : public http::Handler {
   Endpoint(Made, Talk talk, EndpointOptions options);
 
   // Fills in the answer. Returns: whether it is 101.
-  [[nodiscard]] bool accepts(const http::Request& request, http::Response& response,
-                             bool is_encrypted) const;
-  [[nodiscard]] bool allows_origin(const http::Request& request, bool is_encrypted) const;
+  [[nodiscard]] bool accepts(const http::Request& request, http::Response& response) const;
+  [[nodiscard]] bool allows_origin(const http::Request& request) const;
   [[nodiscard]] std::string choose_subprotocol(const http::Request& request) const;
 
   Talk talk_;

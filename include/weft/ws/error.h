@@ -7,17 +7,17 @@
 namespace weft::inline v0::ws {
 
 enum class Error {
-  closed = 1,        // properly: both sides have said so. Connection::closed() has the code
-  protocol_error,    // the peer broke a rule of RFC 6455: 1002
-  bad_text,          // not UTF-8: 1007; or what was to be sent is not
-  bad_data,          // it does not inflate: 1007
-  message_too_big,   // Limits::message_bytes_max, frame_bytes_max: 1009
-  pong_timeout,      // Limits::pong_timeout
-  close_timeout,     // Limits::close_timeout
-  write_timeout,     // Limits::write_timeout
-  internal_error,    // the program's own coroutine threw: 1011
-  refused,           // the server's answer was not 101: ClientOptions::on_refused is told
-  bad_handshake,     // it was, but not the answer to our request
+  closed = 1,       // properly: both sides have said so. Connection::closed() has the code
+  protocol_error,   // the peer broke a rule of RFC 6455: 1002
+  bad_text,         // not UTF-8: 1007; or what was to be sent is not
+  bad_data,         // it does not inflate: 1007
+  message_too_big,  // Limits::message_bytes_max, frame_bytes_max: 1009
+  pong_timeout,     // Limits::pong_timeout
+  close_timeout,    // Limits::close_timeout
+  write_timeout,    // Limits::write_timeout
+  internal_error,   // the program's own coroutine threw: 1011
+  refused,          // the server's answer was not 101: ClientOptions::on_refused is told
+  bad_handshake,    // it was, but not the answer to our request
 };
 
 [[nodiscard]] const std::error_category& error_category() noexcept;
