@@ -24,7 +24,7 @@ list(REVERSE weft_libraries)
 list(TRANSFORM weft_libraries PREPEND "-l")
 list(TRANSFORM WEFT_PUBLIC_DEFINITIONS PREPEND "-D" OUTPUT_VARIABLE weft_definitions)
 string(JOIN " " WEFT_PC_CFLAGS -pthread ${WEFT_PUBLIC_OPTIONS} ${weft_definitions} ${WEFT_SANITIZE_OPTIONS})
-string(JOIN " " WEFT_PC_LIBS ${weft_libraries} -pthread ${WEFT_SANITIZE_OPTIONS})
+string(JOIN " " WEFT_PC_LIBS ${weft_libraries} ${WEFT_PC_MORE_LIBS} -pthread ${WEFT_SANITIZE_OPTIONS})
 
 # The prefix is found from where weft.pc lies, so that the installed tree can be moved.
 file(RELATIVE_PATH WEFT_PC_PREFIX "/prefix/${weft_pc_dir}" "/prefix")
