@@ -145,7 +145,12 @@ Task<void> Endpoint::handle_request(const http::Request& request, http::Response
   }
   Result<http::Connection::Upgraded> upgraded = co_await connection.upgrade(response, "websocket");
   if (!upgraded) {
-    if (!response.has_begun()) refuse(response, 400, "a handshake has no body");
+    if (response.has_begun()) co_return;
+    for (const char* name :
+         {"sec-websocket-accept", "sec-websocket-protocol", "sec-websocket-extensions"}) {
+      response.remove_header(name);
+    }
+    refuse(response, 400, "a handshake has no body");
     co_return;
   }
   setup.read_ahead = std::move(upgraded->read_ahead);

@@ -130,10 +130,8 @@ Task<void> Session::talk_and_close(std::function<Task<void>(Connection&)>& talk)
     if (error) {
       fail(Error::internal_error, close_codes::internal_error, "");
     } else {
-      Result<void> done = co_await close(close_codes::normal, {});
-      if (!done) {
-        // The end is noted, and closed() says how.
-      }
+      // However that ends: closed() says how.
+      [[maybe_unused]] Result<void> done = co_await close(close_codes::normal, {});
     }
     co_return join;
   };

@@ -49,7 +49,7 @@ class Connection {
   [[nodiscard]] Task<Result<void>> send(const Message& message) {
     return send_message(message.kind, message.bytes());
   }
-  // Queues it if there is room, and nobody waits for some. Returns: whether. For who sends to many, and waits for none.
+  // Queues it if there is room, nobody waits for some, and a text is UTF-8. Returns: whether. For who sends to many, and waits for none.
   [[nodiscard]] virtual bool try_send(const Message& message) = 0;
   // Waits until all that was queued is with the kernel.
   [[nodiscard]] virtual Task<Result<void>> flush() = 0;

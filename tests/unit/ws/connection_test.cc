@@ -190,7 +190,7 @@ TEST(WebSocket, WhatInflatesIsBounded) {
   VirtualLoop loop;
   std::error_code heard;
   ws::ClientTalk talk = [&](ws::Connection& socket) -> Task<void> {
-    std::string bomb(50'000'000, 'x');
+    std::string bomb(10'000'000, 'x');
     [[maybe_unused]] Result<void> sent = co_await socket.send(std::as_bytes(std::span(bomb)));
     EXPECT_LT(socket.queued_bytes(), 100'000u);
     Result<ws::Message> back = co_await socket.receive();
@@ -890,8 +890,8 @@ TEST(WebSocketMany, BroadcastReachesAllButTheSlow) {
   http::Server server(endpoint);
   std::vector<std::vector<std::string>> heard(kMembers);
   auto whole = [&]() -> Task<void> {
+    Latch joined(kMembers);
     auto all = [&](Nursery& nursery) -> Task<NurseryEnd> {
-      Latch joined(kMembers);
       for (std::size_t i = 0; i < kMembers; ++i) {
         auto member = [&, i]() -> Task<void> {
           net::MemoryStreamOptions wire;
