@@ -411,6 +411,7 @@ TEST(WebSocketClient, MasksAndIsNotMasked) {
   }
   ASSERT_GE(masks.size(), 2u);
   EXPECT_NE(masks[0], masks[1]);
+  for (const std::string& mask : masks) EXPECT_NE(mask, std::string(4, '\0'));
 }
 
 }  // namespace
