@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-# The rooms http and ws: target weft_http. Needs llhttp, whose C sources come with Debian's node-llhttp and are compiled in.
+# The rooms http and ws: targets weft_http and weft_ws. Needs llhttp, whose C sources come with Debian's node-llhttp and are compiled in.
 #
 #   WEFT_WITH_HTTP   AUTO: on if llhttp is found; ON: an error if it is not; OFF
+#   WEFT_WITH_WS     the same for WebSocket, which needs wslay and zlib
 
-set(WEFT_WITH_HTTP AUTO CACHE STRING "HTTP and WebSocket: AUTO, ON or OFF")
+set(WEFT_WITH_HTTP AUTO CACHE STRING "HTTP: AUTO, ON or OFF")
 set_property(CACHE WEFT_WITH_HTTP PROPERTY STRINGS AUTO ON OFF)
 if(NOT WEFT_WITH_HTTP)
   return()
@@ -31,3 +32,30 @@ target_compile_options(weft_llhttp PRIVATE -w ${WEFT_SANITIZE_OPTIONS})
 weft_library(http ROOMS http LINK weft_net)
 target_sources(weft_http PRIVATE $<TARGET_OBJECTS:weft_llhttp>)
 target_include_directories(weft_http PRIVATE "${WEFT_LLHTTP_INCLUDE}")
+
+set(WEFT_WITH_WS AUTO CACHE STRING "WebSocket: AUTO, ON or OFF")
+set_property(CACHE WEFT_WITH_WS PROPERTY STRINGS AUTO ON OFF)
+if(NOT WEFT_WITH_WS)
+  return()
+endif()
+
+find_path(WEFT_WSLAY_INCLUDE wslay/wslay.h)
+find_library(WEFT_WSLAY_LIBRARY wslay)
+find_package(ZLIB QUIET)
+if(NOT WEFT_WSLAY_INCLUDE OR NOT WEFT_WSLAY_LIBRARY OR NOT ZLIB_FOUND)
+  if(WEFT_WITH_WS STREQUAL "ON")
+    message(FATAL_ERROR "WEFT_WITH_WS is ON, but wslay or zlib was not found. Debian has them as libwslay-dev and "
+                        "zlib1g-dev; otherwise set WEFT_WSLAY_INCLUDE and WEFT_WSLAY_LIBRARY")
+  endif()
+  message(STATUS "weft: no WebSocket: wslay or zlib was not found (Debian: libwslay-dev, zlib1g-dev)")
+  return()
+endif()
+
+weft_library(ws ROOMS ws LINK weft_http)
+target_include_directories(weft_ws PRIVATE
+  "${PROJECT_SOURCE_DIR}/src"  # the client reads the server's answer with http/'s own parser
+  "${WEFT_LLHTTP_INCLUDE}" "${WEFT_WSLAY_INCLUDE}")
+# By their file names: whoever links the installed package needs no find module for them.
+target_link_libraries(weft_ws PRIVATE "$<LINK_ONLY:${WEFT_WSLAY_LIBRARY}>" "$<LINK_ONLY:${ZLIB_LIBRARIES}>")
+target_include_directories(weft_ws PRIVATE ${ZLIB_INCLUDE_DIRS})
+set(WEFT_PC_MORE_LIBS -lwslay -lz)  # for weft.pc

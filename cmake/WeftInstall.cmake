@@ -31,7 +31,7 @@ if(WEFT_HAS_TLS)
   set(WEFT_PC_REQUIRES "openssl >= 3.0")
 endif()
 string(JOIN " " WEFT_PC_CFLAGS -pthread ${WEFT_PUBLIC_OPTIONS} ${weft_definitions} ${WEFT_SANITIZE_OPTIONS})
-string(JOIN " " WEFT_PC_LIBS ${weft_libraries} -pthread ${WEFT_SANITIZE_OPTIONS})
+string(JOIN " " WEFT_PC_LIBS ${weft_libraries} ${WEFT_PC_MORE_LIBS} -pthread ${WEFT_SANITIZE_OPTIONS})
 
 # The prefix is found from where weft.pc lies, so that the installed tree can be moved.
 file(RELATIVE_PATH WEFT_PC_PREFIX "/prefix/${weft_pc_dir}" "/prefix")

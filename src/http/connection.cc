@@ -92,6 +92,7 @@ Http1Connection::Http1Connection(Server& server, Transport& transport)
 void Http1Connection::stop() noexcept {
   is_stopping_ = true;
   if (waits_for_request_) transport_.close();
+  if (tell_stop_) tell_stop_();
 }
 
 // This is what an idle connection consists of: what it does not need while it waits is in frames of its own (H5).
@@ -572,6 +573,11 @@ Task<Result<Connection::Upgraded>> Http1Connection::upgrade(Response& response,
   upgraded.read_ahead.assign(rest.begin(), rest.end());
   input_.take(rest.size());
   co_return upgraded;
+}
+
+void Http1Connection::on_stop(std::function<void()> tell) {
+  tell_stop_ = std::move(tell);
+  if (is_stopping_ && tell_stop_) tell_stop_();
 }
 
 }  // namespace weft::inline v0::http::detail

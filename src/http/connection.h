@@ -2,6 +2,7 @@
 #pragma once
 // Http1Connection: HTTP/1.0 and 1.1 on one Transport, from the first byte to the last. docs/design/http.md.
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -63,6 +64,7 @@ class Http1Connection final : public ServedConnection,
   std::optional<net::Address> peer_address() const override { return transport_.peer_address(); }
   bool is_encrypted() const noexcept override { return transport_.is_encrypted(); }
   Task<Result<Upgraded>> upgrade(Response& response, std::string_view protocol) override;
+  void on_stop(std::function<void()> tell) override;
 
   [[nodiscard]] const Limits& limits() const noexcept { return server_.options().limits; }
 
@@ -81,6 +83,7 @@ class Http1Connection final : public ServedConnection,
   std::uint64_t body_written_ = 0;
   std::int64_t head_began_ns_ = 0;
   std::error_code body_error_;
+  std::function<void()> tell_stop_;
   bool waits_for_request_ = false;
   bool is_stopping_ = false;
   bool message_is_read_ = true;

@@ -15,6 +15,7 @@
 //
 // http::Router (router.h) is one that looks for another.
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -43,6 +44,9 @@ class Connection {
   };
   [[nodiscard]] virtual Task<Result<Upgraded>> upgrade(Response& response,
                                                        std::string_view protocol) = 0;
+  // `tell` is called, on the loop, when the server begins to stop: for a protocol that has taken over, and does not know of it
+  // otherwise. At once, if it has begun. An empty one takes the last one back: at the latest before the handler returns.
+  virtual void on_stop(std::function<void()> tell) = 0;
 
  protected:
   ~Connection() = default;

@@ -1,0 +1,467 @@
+// SPDX-License-Identifier: MIT
+#include "session.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <exception>
+#include <utility>
+
+#include "utf8.h"
+#include "weft/base/assert.h"
+#include "weft/core/nursery.h"
+#include "weft/core/ok.h"
+#include "weft/core/primitives.h"
+#include "weft/core/try.h"
+#include "weft/net/error.h"
+#include "weft/time/timeout.h"
+
+namespace weft::inline v0::ws {
+
+Task<void> Handler::on_open(Connection&, const http::Request&) { co_return; }
+Task<void> Handler::on_close(Connection&, CloseCode, std::string_view) { co_return; }
+
+namespace detail {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+// What linger() reads at most.
+constexpr std::size_t kLingerBytesMax = 1024 * 1024;
+// More than this is not kept between two writes.
+constexpr std::size_t kKeptBytesMax = 4 * 1024;
+
+std::span<const std::byte> bytes_of(std::string_view text) noexcept {
+  return std::as_bytes(std::span(text));
+}
+
+void require_close(CloseCode code, std::string_view reason) {
+  if (!is_sendable(code)) {
+    throw UsageError("Connection::close(): the code " + std::to_string(code) +
+                     " may not be sent; a program's own are 4000 to 4999");
+  }
+  if (reason.size() > kCloseReasonBytesMax || !is_utf8(bytes_of(reason))) {
+    throw UsageError("Connection::close(): a reason is UTF-8, and not longer than 123 bytes");
+  }
+}
+
+}  // namespace
+
+void require_valid(const Limits& limits) {
+  if (limits.fragment_bytes == 0 || limits.output_bytes == 0) {
+    throw UsageError(
+        "ws::Limits: fragment_bytes and output_bytes are not 0: nothing would be sent");
+  }
+}
+
+// One task is inside of an operation: W6.
+class Session::Use {
+ public:
+  explicit Use(Session& session) noexcept : session_(session) { ++session_.uses_; }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+  ~Use() {
+    if (--session_.uses_ == 0) session_.left_.unpark_all();
+  }
+
+ private:
+  Session& session_;
+};
+
+// One task reads at a time.
+class Session::Turn {
+ public:
+  explicit Turn(Session& session) : session_(session) {
+    if (session_.is_receiving_) {
+      throw UsageError("Connection::receive(): a second task receives from it");
+    }
+    session_.is_receiving_ = true;
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  ~Turn() { session_.is_receiving_ = false; }
+
+ private:
+  Session& session_;
+};
+
+Session::Session(http::Transport& transport, SessionSetup setup)
+    : transport_(transport),
+      setup_(std::move(setup)),
+      codec_(setup_.role == Role::client),
+      reader_(codec_, setup_.limits, setup_.role == Role::server,
+              setup_.terms
+                  ? &inflater_.emplace(
+                        setup_.role == Role::server ? setup_.terms->client_window_bits
+                                                    : setup_.terms->server_window_bits,
+                        setup_.role == Role::server ? setup_.terms->client_context_takeover
+                                                    : setup_.terms->server_context_takeover)
+                  : nullptr),
+      input_(setup_.read_ahead) {
+  if (setup_.terms) {
+    bool is_server = setup_.role == Role::server;
+    const DeflateTerms& terms = *setup_.terms;
+    deflater_.emplace(setup_.deflate,
+                      is_server ? terms.server_window_bits : terms.client_window_bits,
+                      is_server ? terms.server_context_takeover : terms.client_context_takeover);
+  }
+}
+
+// --- The life of it ---------------------------------------------------------------------------------
+
+Task<void> Session::run(std::function<Task<void>(Connection&)> talk) {
+  auto body = [&]() -> Task<void> { co_await talk_and_close(talk); };
+  auto leave = [this]() -> Task<void> { co_await wait_for_users(); };
+  co_await try_(body).finally(leave);
+  co_await linger();
+}
+
+Task<void> Session::talk_and_close(std::function<Task<void>(Connection&)>& talk) {
+  std::exception_ptr error;
+  auto both = [&](Nursery& nursery) -> Task<NurseryEnd> {
+    auto write = [this]() -> Task<void> { co_await write_loop(); };
+    nursery.start(write);
+    try {
+      co_await talk(*this);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    if (error) {
+      fail(Error::internal_error, close_codes::internal_error, "");
+    } else {
+      // However that ends: closed() says how.
+      [[maybe_unused]] Result<void> done = co_await close(close_codes::normal, {});
+    }
+    co_return join;
+  };
+  co_await with_nursery(both);
+  if (error) std::rethrow_exception(error);
+}
+
+Task<void> Session::serve(Handler& handler, const http::Request& request) {
+  auto talk = [&]() -> Task<void> {
+    std::exception_ptr error;
+    try {
+      co_await handler.on_open(*this, request);
+      while (true) {
+        Result<Message> message = co_await receive();
+        if (!message) break;
+        co_await handler.on_message(*this, std::move(*message));
+      }
+    } catch (...) {
+      error = std::current_exception();
+    }
+    if (!error) co_return;
+    fail(Error::internal_error, close_codes::internal_error, "");  // on_close() is to hear of it
+    std::rethrow_exception(error);
+  };
+  auto goodbye = [&]() -> Task<void> {
+    Close how = closed_.value_or(Close());
+    co_await handler.on_close(*this, how.code, how.reason);
+  };
+  co_await try_(talk).finally(goodbye);
+}
+
+// W6. Who waits in an operation has been told that it ended, or is now.
+Task<void> Session::wait_for_users() {
+  if (!end_) lose(make_error_code(std::errc::operation_canceled));
+  while (uses_ > 0) co_await left_.park();
+}
+
+// RFC 6455, 7.1.1: the server closes the stream. A client waits for that; and who has failed the connection reads what is still
+// on its way, so that the kernel does not reset it, and our Close with it.
+Task<void> Session::linger() {
+  if (is_broken_) co_return;
+  if (has_failed_) {
+    Result<void> shut = co_await transport_.shutdown_write();
+    if (!shut) co_return;
+  } else if (setup_.role == Role::server) {
+    co_return;
+  }
+  auto drop = [this]() -> Task<void> {
+    for (std::size_t dropped = 0; dropped < kLingerBytesMax;) {
+      Result<PooledBytes> bytes = co_await transport_.read();
+      if (!bytes || bytes->empty()) co_return;
+      dropped += bytes->size();
+    }
+  };
+  co_await timeout(setup_.limits.close_timeout, drop);
+}
+
+void Session::note_end(std::error_code error, Close how) {
+  if (end_) return;
+  end_ = error;
+  closed_ = std::move(how);
+  ended_.set();
+  room_.unpark_all();
+  drained_.unpark_all();
+  work_.unpark_all();
+}
+
+// The transport is gone, or nobody is at its other end.
+void Session::lose(std::error_code error) {
+  is_broken_ = true;
+  transport_.close();
+  queue_.clear();
+  queued_ = 0;
+  note_end(error, Close(close_codes::lost, ""));
+  work_.unpark_all();
+}
+
+// RFC 6455, 7.1.7.
+void Session::fail(Error error, CloseCode code, std::string_view text) {
+  if (end_) return;
+  has_failed_ = true;
+  if (!close_is_written_) {
+    close_ = Close(code, std::string(text));
+    close_now_ = true;
+  }
+  note_end(make_error_code(error), Close(code, std::string(text)));
+}
+
+// RFC 6455, 5.5.1: with the same code.
+void Session::answer_close(const Close& close) {
+  if (!close_) close_ = close;
+  note_end(make_error_code(Error::closed), close);
+}
+
+void Session::begin_close(CloseCode code, std::string_view reason) {
+  if (end_ || close_) return;
+  close_ = Close(code, std::string(reason));
+  room_.unpark_all();
+  work_.unpark_all();
+}
+
+Task<Result<void>> Session::close(CloseCode code, std::string_view reason) {
+  require_close(code, reason);
+  Use use(*this);
+  co_await finish_if_cancelled();
+  begin_close(code, reason);
+  if (!end_ && is_receiving_) {
+    co_await ended_.wait();
+  } else if (!end_) {
+    co_await drop_until_end();
+  }
+  if (end_ != Error::closed) co_return std::unexpected(end_);
+  co_return {};
+}
+
+// --- Reading ----------------------------------------------------------------------------------------
+
+Task<Result<Message>> Session::receive() {
+  Use use(*this);
+  Turn turn(*this);
+  co_await finish_if_cancelled();
+  co_return co_await next_message();
+}
+
+Task<void> Session::drop_until_end() {
+  Turn turn(*this);
+  while (!end_) {
+    Result<Message> dropped = co_await next_message();
+    if (!dropped) co_return;
+  }
+}
+
+Task<Result<Message>> Session::next_message() {
+  using Step = MessageReader::Step;
+  while (!end_) {
+    switch (reader_.next(input_)) {
+      case Step::message:
+        co_return reader_.take_message();
+      case Step::ping:
+        // 5.5.3: of several that were not answered yet, the last.
+        if (!close_) pong_ = reader_.ping();
+        work_.unpark_all();
+        break;
+      case Step::pong:
+        break;  // it came: that is all it says
+      case Step::close:
+        answer_close(reader_.close());
+        break;
+      case Step::failed:
+        fail(reader_.failure().error, reader_.failure().code, reader_.failure().text);
+        break;
+      case Step::more:
+        co_await read_more();
+        break;
+    }
+  }
+  co_return std::unexpected(end_);
+}
+
+// Returns when there is more input, or a reason to look again.
+Task<void> Session::read_more() {
+  lent_ = {};
+  input_ = {};
+  codec_.rest();
+  const Limits& limits = setup_.limits;
+  bool has_pings = limits.ping_interval.count() > 0;
+  milliseconds wait = awaits_pong_ ? limits.pong_timeout : limits.ping_interval;
+  Result<PooledBytes> more;
+  if (has_pings) {
+    more = co_await within(wait, transport_.read());
+  } else {
+    more = co_await transport_.read();
+  }
+  if (end_) co_return;
+  if (more && !more->empty()) {
+    awaits_pong_ = false;
+    lent_ = std::move(*more);
+    input_ = {lent_.data(), lent_.size()};
+  } else if (more) {
+    lose(make_error_code(net::Error::unexpected_end));
+  } else if (!has_pings || more.error() != std::errc::timed_out) {
+    lose(more.error());
+  } else if (close_) {
+    // The peer has close_timeout to answer, and write_loop() counts it.
+  } else if (awaits_pong_) {
+    lose(make_error_code(Error::pong_timeout));
+  } else {
+    awaits_pong_ = ping_ = true;
+    work_.unpark_all();
+  }
+}
+
+// --- Writing ----------------------------------------------------------------------------------------
+
+std::error_code Session::send_error() const noexcept {
+  if (end_) return end_;
+  return close_ ? make_error_code(Error::closed) : std::error_code();
+}
+
+Task<Result<void>> Session::send_message(Kind kind, std::span<const std::byte> bytes) {
+  Use use(*this);
+  co_await finish_if_cancelled();
+  if (kind == Kind::text && !is_utf8(bytes)) {
+    co_return std::unexpected(make_error_code(Error::bad_text));
+  }
+  LocalMutexGuard turn = co_await senders_.lock();  // first come, first served
+  while (!send_error() && !has_room(bytes.size())) co_await room_.park();
+  if (std::error_code error = send_error()) co_return std::unexpected(error);
+  enqueue(kind, bytes);  // nothing is awaited from here on: W3
+  co_return {};
+}
+
+bool Session::try_send(const Message& message) {
+  if (send_error() || senders_.is_locked() || !has_room(message.data.size())) return false;
+  if (message.is_text() && !is_utf8(message.bytes())) return false;
+  enqueue(message.kind, message.bytes());
+  return true;
+}
+
+void Session::enqueue(Kind kind, std::span<const std::byte> bytes) {
+  bool is_compressed = deflater_ && !bytes.empty() && bytes.size() >= setup_.deflate.bytes_min;
+  Outgoing out{.opcode = kind == Kind::text ? Opcode::text : Opcode::binary,
+               .is_compressed = is_compressed,
+               .payload = {}};
+  if (is_compressed) {
+    out.payload = deflater_->compress(bytes);
+  } else {
+    out.payload.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  }
+  queued_ += cost(out.payload.size());
+  queue_.push_back(std::move(out));
+  work_.unpark_all();
+}
+
+Task<Result<void>> Session::flush() {
+  Use use(*this);
+  co_await finish_if_cancelled();
+  while (!end_ && has_output()) co_await drained_.park();
+  if (end_) co_return std::unexpected(end_);
+  co_return {};
+}
+
+bool Session::has_output() const noexcept {
+  return !in_flight_.empty() || !queue_.empty() || pong_ || ping_ || (close_ && !close_is_written_);
+}
+
+void Session::fill_from_queue() {
+  while (!queue_.empty() && in_flight_.size() < setup_.limits.output_bytes) {
+    Outgoing& out = queue_.front();
+    std::span<const std::byte> rest = bytes_of(out.payload).subspan(out.written);
+    std::size_t count = std::min(rest.size(), setup_.limits.fragment_bytes);
+    bool is_first = out.written == 0;
+    bool is_last = count == rest.size();
+    FrameHead head{.opcode = is_first ? out.opcode : Opcode::continuation,
+                   .is_final = is_last,
+                   .is_compressed = is_first && out.is_compressed};
+    codec_.write(in_flight_, head, rest.first(count));
+    out.written += count;
+    if (!is_last) return;  // so that a pong goes between
+    queued_ -= cost(out.payload.size());
+    queue_.pop_front();
+  }
+}
+
+void Session::append_close() {
+  std::string payload;
+  if (close_->code != close_codes::no_status) {
+    payload += static_cast<char>(close_->code >> 8);
+    payload += static_cast<char>(close_->code & 0xff);
+    payload += close_->reason;
+  }
+  codec_.write(in_flight_, {.opcode = Opcode::close}, bytes_of(payload));
+  close_is_written_ = true;
+}
+
+void Session::fill() {
+  if (close_is_written_) return;
+  if (close_now_) {
+    queue_.clear();
+    queued_ = 0;
+    append_close();
+    return;
+  }
+  if (pong_) codec_.write(in_flight_, {.opcode = Opcode::pong}, bytes_of(*pong_));
+  pong_.reset();
+  if (std::exchange(ping_, false)) codec_.write(in_flight_, {.opcode = Opcode::ping}, {});
+  fill_from_queue();
+  if (queue_.empty() && close_) append_close();
+}
+
+Task<Result<void>> Session::write_some() {
+  const Limits& limits = setup_.limits;
+  net::Part part(std::string_view(in_flight_).substr(in_flight_written_));
+  std::span<const net::Part> parts(&part, 1);
+  milliseconds wait = close_is_written_ ? std::min(limits.write_timeout, limits.close_timeout)
+                                        : limits.write_timeout;
+  Result<std::size_t> count = co_await within(wait, transport_.write_some(parts));
+  if (!count) {
+    bool is_late = count.error() == std::errc::timed_out;
+    co_return std::unexpected(is_late ? make_error_code(Error::write_timeout) : count.error());
+  }
+  in_flight_written_ += *count;
+  co_return {};
+}
+
+Task<void> Session::write_loop() {
+  while (!is_broken_) {
+    if (in_flight_written_ == in_flight_.size()) {
+      in_flight_.clear();
+      in_flight_written_ = 0;
+      if (in_flight_.capacity() > kKeptBytesMax && queue_.empty()) in_flight_.shrink_to_fit();
+      fill();
+      room_.unpark_all();
+    }
+    if (!in_flight_.empty()) {
+      Result<void> written = co_await write_some();
+      if (!written) lose(written.error());
+    } else if (close_is_written_) {
+      break;
+    } else {
+      drained_.unpark_all();
+      codec_.rest();
+      co_await work_.park();
+    }
+  }
+  if (is_broken_ || end_) co_return;
+  auto in_time = co_await timeout(setup_.limits.close_timeout, ended_.wait());
+  if (!in_time && !end_) lose(make_error_code(Error::close_timeout));
+}
+
+}  // namespace detail
+
+}  // namespace weft::inline v0::ws
