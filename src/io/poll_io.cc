@@ -21,7 +21,7 @@ void PollIO::poll(std::int64_t timeout_ns) {
   for (IoEntry* each = first_entry(); each; each = each->next) {
     auto& entry = static_cast<ReadinessEntry&>(*each);
     short events = 0;
-    if (entry.reader) events |= POLLIN;
+    if (entry.reader && !entry.reader->paused) events |= POLLIN;
     if (entry.writer) events |= POLLOUT;
     if (!entry.watched || events == 0) continue;
     asked_.push_back({entry.fd, events, 0});

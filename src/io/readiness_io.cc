@@ -93,6 +93,7 @@ void ReadinessIO::happened(ReadinessEntry& entry, Event event) noexcept {
 }
 
 void ReadinessIO::retry(ReadinessEntry& entry, IoOperation& operation) noexcept {
+  if (operation.paused) return;           // it has not begun
   if (operation.scratch == this) return;  // on done_
   operation.result = attempt(operation);
   bool& can = ready_flag(entry, operation.code);
