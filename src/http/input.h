@@ -58,9 +58,14 @@ class Input {
   }
   void join(const PooledBytes& more, MessageParser& parser) {
     std::string_view head = parser.head();
-    if (!is_own(head)) own_.assign(head);
+    const char* from = head.data();
+    if (is_own(head)) {
+      own_.erase(0, static_cast<std::size_t>(from - own_.data()));  // a message that came before it
+    } else {
+      own_.assign(head);
+    }
     own_.append(text(more));
-    parser.moved(head.data(), own_.data());
+    parser.moved(from, own_.data());
     next_ = std::string_view(own_).substr(head.size());
     lent_ = {};
   }

@@ -14,6 +14,7 @@
 #include "weft/base/result.h"
 #include "weft/core/ok.h"
 #include "weft/core/task.h"
+#include "weft/io/descriptor.h"
 #include "weft/io/pooled_bytes.h"
 #include "weft/net/address.h"
 #include "weft/net/stream.h"
@@ -33,7 +34,13 @@ class Transport {
   [[nodiscard]] virtual std::optional<net::Address> peer_address() const noexcept = 0;
   // Whether nobody between can read it.
   [[nodiscard]] virtual bool is_encrypted() const noexcept = 0;
+  // Whether the peer has sent nothing that was not read, and has not closed: as far as can be told without waiting.
+  [[nodiscard]] virtual bool is_quiet() noexcept { return true; }
 };
+
+namespace detail {
+[[nodiscard]] bool is_quiet(const Descriptor& socket) noexcept;
+}
 
 template <net::Stream S>
 class StreamTransport final : public Transport {
@@ -65,6 +72,16 @@ class StreamTransport final : public Transport {
   }
   bool is_encrypted() const noexcept override {
     return requires { S::kEncrypted; };
+  }
+
+  bool is_quiet() noexcept override {
+    if constexpr (requires {
+                    { stream_.descriptor() } -> std::same_as<Descriptor&>;
+                  }) {
+      return http::detail::is_quiet(stream_.descriptor());
+    } else {
+      return true;
+    }
   }
 
   [[nodiscard]] S& stream() noexcept { return stream_; }
