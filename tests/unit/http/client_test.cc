@@ -160,8 +160,9 @@ TEST(HttpClient, StreamsBodiesInChunksOrWithALength) {
     EXPECT_EQ(connector.asked.size(), 1u) << "it was sent to its end: the connection is kept";
   });
   ASSERT_EQ(seen.size(), 2u);
-  EXPECT_TRUE(seen[0].ends_with("transfer-encoding: chunked\r\n\r\n3\r\none\r\n3\r\ntwo\r\n5\r\nthree"
-                                "\r\n0\r\n\r\n"))
+  EXPECT_TRUE(
+      seen[0].ends_with("transfer-encoding: chunked\r\n\r\n3\r\none\r\n3\r\ntwo\r\n5\r\nthree"
+                        "\r\n0\r\n\r\n"))
       << seen[0];
   EXPECT_TRUE(seen[1].ends_with("content-length: 11\r\n\r\nonetwothree")) << seen[1];
 }
@@ -170,7 +171,7 @@ TEST(HttpClient, AStreamedBodyKeepsItsLengthOrFails) {
   for (std::uint64_t length : {10, 12}) {
     auto script = [&](Peer& peer) -> Task<void> {
       std::string seen = co_await peer.read_until();
-      EXPECT_EQ(seen.find("onetwothree"), seen.npos) << "never more than was promised";
+      EXPECT_LE(seen.size() - seen.find("one"), length) << "never more than was promised";
     };
     ClientTalk()(script, [&](Client& client, ScriptedConnector&) -> Task<void> {
       RequestBody body = RequestBody::stream(three_pieces, length);
@@ -179,7 +180,6 @@ TEST(HttpClient, AStreamedBodyKeepsItsLengthOrFails) {
       EXPECT_EQ(response.error(), Error::wrong_length);
       EXPECT_EQ(client.connections(), 0u);
     });
-    if (length == 12) break;
   }
 }
 
@@ -523,7 +523,8 @@ TEST(HttpClient, DoesNotRepeatWhatItMustNot) {
   // A body that can be made once only.
   ClientTalk()(closes_after(1), [&](Client& client, ScriptedConnector& connector) -> Task<void> {
     co_await fetch(client, "http://server/");
-    ClientRequest request(Method::put, url("http://server/"), {}, RequestBody::stream(three_pieces));
+    ClientRequest request(Method::put, url("http://server/"), {},
+                          RequestBody::stream(three_pieces));
     Result<ClientResponse> response = co_await client.request(std::move(request));
     EXPECT_FALSE(response.has_value());
     EXPECT_EQ(connector.asked.size(), 1u);
@@ -667,7 +668,8 @@ TEST(HttpClient, AStreamedBodyIsNotSentTwice) {
     co_await peer.write("HTTP/1.1 307 Moved\r\nLocation: /a\r\nContent-Length: 0\r\n\r\n");
   };
   ClientTalk()(script, [&](Client& client, ScriptedConnector&) -> Task<void> {
-    ClientRequest request(Method::put, url("http://server/"), {}, RequestBody::stream(three_pieces));
+    ClientRequest request(Method::put, url("http://server/"), {},
+                          RequestBody::stream(three_pieces));
     ClientResponse response = or_throw(co_await client.request(std::move(request)));
     EXPECT_EQ(response.status(), 307);
   });

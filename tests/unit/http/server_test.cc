@@ -68,6 +68,23 @@ TEST_F(HttpServer, AnswersPipelinedRequestsInOrder) {
   }
 }
 
+// The rest of one piece is the beginning of the next request, and is torn again.
+TEST_F(HttpServer, AnswersPipelinedRequestsWithoutBodiesHoweverTheyAreTorn) {
+  routes.get("/{name}", [](const Request& request, Response& response) -> Task<void> {
+    response.body("text/plain", request.parameter("name"));
+    co_return;
+  });
+  std::string bytes;
+  for (int i = 100; i < 120; ++i) {
+    bytes += "GET /" + std::to_string(i) + " HTTP/1.1\r\nHost: a\r\n\r\n";
+  }
+  for (std::size_t piece = 1; piece < 100; ++piece) {
+    auto answers = ask(bytes, {.wire = {.read_bytes_max = piece}});
+    ASSERT_EQ(answers.size(), 20u) << "in pieces of " << piece;
+    for (int i = 0; i < 20; ++i) EXPECT_EQ(answers[i].body, std::to_string(100 + i));
+  }
+}
+
 TEST_F(HttpServer, ReadsChunkedBodies) {
   auto answers =
       ask("POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
