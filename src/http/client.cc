@@ -39,6 +39,8 @@ struct Route {
 };
 
 void require_own(const ClientRequest& request) {
+  if (!request.upgrade.empty())
+    HeaderLines().add("upgrade", request.upgrade);  // no line break in it
   for (std::string_view own :
        {"host", "connection", "content-length", "transfer-encoding", "expect"}) {
     if (!request.headers.find(own)) continue;
@@ -184,6 +186,7 @@ bool may_retry(const ClientRequest& request, ClientConnection& connection,
 
 Client::Client(ClientOptions options)
     : options_(std::move(options)), pool_(std::make_shared<detail::ClientPool>(options_.limits)) {
+  HeaderLines().add("user-agent", options_.user_agent);  // UsageError: a line break in it
   if (!options_.connector) options_.connector = std::make_shared<TcpConnector>();
 }
 Client::~Client() { pool_->close(); }

@@ -33,7 +33,7 @@ class ClientExchange final : public BodySource {
 
   Task<Result<std::size_t>> read_body(std::span<std::byte> buffer) override {
     if (error_) co_return std::unexpected(error_);
-    if (!lease_) co_return 0;
+    if (!lease_ || buffer.empty()) co_return 0;
     Result<std::size_t> count = co_await lease_.connection()->read_body(buffer);
     if (!count) {
       error_ = count.error();

@@ -168,4 +168,30 @@ inline Script always(std::string bytes) {
   };
 }
 
+// A response.
+inline const std::string kHello = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nHello.";
+
+// "status body", or the error.
+inline Task<std::string> fetch(http::Client& client, std::string where) {
+  Result<http::ClientResponse> response = co_await client.get(where);
+  if (!response) co_return response.error().message();
+  Result<std::string> body = co_await response->body().read_all();
+  co_return body ? std::to_string(response->status()) + " " + *body : body.error().message();
+}
+
+// Whether `line` is one of the head's.
+inline bool has_line(std::string_view head, std::string_view line) {
+  return head.find("\r\n" + std::string(line) + "\r\n") != head.npos;
+}
+
+// A streamed body: "onetwothree".
+inline Task<Result<void>> three_pieces(http::BodyWriter& out) {
+  for (std::string piece : {"one", "", "two", "three"}) {
+    Result<void> written = co_await out.write(piece);
+    if (!written) co_return written;
+    co_await yield();
+  }
+  co_return {};
+}
+
 }  // namespace weft::testing_support
