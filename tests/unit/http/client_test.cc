@@ -298,7 +298,9 @@ TEST(HttpClient, ReadsABodyAsItComes) {
     std::string all;
     while (std::size_t count = or_throw(co_await response.body().read_some(buffer))) {
       all.append(reinterpret_cast<char*>(buffer.data()), count);
-      if (all.size() <= 3) EXPECT_EQ(talk.loop.elapsed(), 0s);
+      if (all.size() <= 3) {
+        EXPECT_EQ(talk.loop.elapsed(), 0s);
+      }
     }
     EXPECT_EQ(all, "abcdef");
     EXPECT_EQ(client.idle_connections(), 1u);
@@ -316,7 +318,9 @@ TEST(HttpClient, ReadAllHasABound) {
         ClientResponse response = or_throw(co_await client.get("http://server/"));
         Result<std::string> body = co_await response.body().read_all(bytes_max);
         EXPECT_EQ(body.has_value(), bytes_max == 100);
-        if (!body) EXPECT_EQ(body.error(), Error::body_too_large);
+        if (!body) {
+          EXPECT_EQ(body.error(), Error::body_too_large);
+        }
       });
     }
     ClientTalk talk;
