@@ -25,6 +25,32 @@ class Category final : public std::error_category {
         return "the body has another length than content_length() promised";
       case Error::upgraded:
         return "another protocol has taken the connection over";
+      case Error::bad_url:
+        return "this is no URL of http or https: Url::parse() says where it goes wrong";
+      case Error::bad_response:
+        return "the response is malformed";
+      case Error::head_too_large:
+        return "the head of the response is larger than ClientLimits::head_bytes_max, or has more "
+               "than "
+               "ClientLimits::header_fields_max fields";
+      case Error::connect_timeout:
+        return "no connection came about within ClientLimits::connect_timeout";
+      case Error::head_timeout:
+        return "the head of the response did not come within ClientLimits::head_timeout";
+      case Error::too_many_redirects:
+        return "there are more redirects than ClientLimits::redirects_max";
+      case Error::bad_redirect:
+        return "the server redirects to what is no URL of http or https";
+      case Error::no_tls:
+        return "https needs a Connector that knows TLS: give one to ClientOptions::connector";
+      case Error::unknown_host:
+        return "the Connector takes addresses and localhost only: give one that resolves names to "
+               "ClientOptions::connector";
+      case Error::bad_proxy:
+        return "the proxy in ClientOptions::proxies (or in the environment) is no URL of http, nor "
+               "host:port";
+      case Error::proxy_refused:
+        return "the proxy refused to open a tunnel";
     }
     return "unknown error " + std::to_string(code);
   }

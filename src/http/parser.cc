@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace weft::inline v0::http::detail {
 
@@ -123,10 +124,23 @@ int MessageParser::on_head(llhttp_t* parser) noexcept {
   else if (!self.is_chunked() && self.kind_ == Kind::request)
     self.length_ = 0;
   if (self.kind_ == Kind::response) {
-    if (self.no_body_) return 1;
-    has_body = true;
+    constexpr int kSkipBody = 1;
+    if (!self.response_has_body()) return kSkipBody;
+    has_body = self.length_ != 0;
   }
   return has_body ? HPE_PAUSED : 0;
+}
+
+// RFC 9112, 6.3. llhttp believes a length where there can be no body, and knows nothing of the request.
+bool MessageParser::response_has_body() noexcept {
+  int status = parser_.status_code;
+  bool has_body = status >= 200 && status != 204 && status != 304 && asked_ != Method::head &&
+                  !(asked_ == Method::connect && status < 300);
+  ends_at_close_ = has_body && !is_chunked() && !length_;
+  bool stays = parser_.http_minor == 1 ? (head_flags_ & F_CONNECTION_CLOSE) == 0
+                                       : (head_flags_ & F_CONNECTION_KEEP_ALIVE) != 0;
+  keeps_alive_ = stays && !ends_at_close_;
+  return has_body;
 }
 
 int MessageParser::on_body(llhttp_t* parser, const char* at, std::size_t length) noexcept {
@@ -193,7 +207,7 @@ void MessageParser::begin(bool idle) noexcept {
   name_is_whole_ = true;
   is_folded_ = false;
   wants_upgrade_ = false;
-  no_body_ = false;
+  ends_at_close_ = false;
   head_flags_ = 0;
   aside_bytes_ = 0;
   length_.reset();
@@ -203,8 +217,12 @@ void MessageParser::begin(bool idle) noexcept {
   if (idle) fields_.shrink_to_fit();
 }
 
-bool MessageParser::finish() noexcept {
-  return llhttp_finish(&parser_) == HPE_OK || paused_at_message_;
+std::vector<Header> MessageParser::take_head(std::string& text) {
+  text.assign(head_);
+  moved(head_.data(), text.data());
+  head_ = {};
+  target_ = {};
+  return std::exchange(fields_, {});
 }
 
 // RFC 9112, 2.2 and 5.2: every line ends in CRLF, and none goes on in the next. So the fields lie one behind the other,
@@ -230,13 +248,29 @@ bool MessageParser::examine() {
   if (head_.size() > limits_.bytes_max) return refuse(431, "the head is too large");
   std::size_t at = 0;
   while (head_[at] == '\r' || head_[at] == '\n') ++at;  // 2.2: empty lines before it
-  if (kind_ == Kind::request && !examine_request_line(head_.substr(at))) return false;
+  bool is_begun_well =
+      kind_ == Kind::request ? examine_request_line(head_.substr(at)) : examine_status_line();
+  if (!is_begun_well) return false;
   const char* first =
       static_cast<const char*>(std::memchr(head_.data() + at, '\n', head_.size() - at)) + 1;
   if (!lines_are_whole(first)) {
     return refuse(400, "a header field is malformed, or goes on in the next line");
   }
-  return kind_ == Kind::response || examine_coding();
+  return examine_coding();
+}
+
+// RFC 9112, 4: exactly "HTTP/1.x SP 3DIGIT", and then a reason or none. llhttp knows other protocols, and skips empty
+// lines before it.
+bool MessageParser::examine_status_line() noexcept {
+  auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  constexpr std::size_t kStatusAt = 9, kReasonAt = 12;
+  if (head_.size() <= kReasonAt || !head_.starts_with("HTTP/1.") || head_[kStatusAt - 1] != ' ' ||
+      !std::ranges::all_of(head_.substr(kStatusAt, 3), is_digit) || parser_.status_code < 100 ||
+      (head_[kReasonAt] != ' ' && head_[kReasonAt] != '\r')) {
+    return refuse(400, "the status line is malformed");
+  }
+  if (parser_.http_minor > 1) return refuse(505, "the version is neither HTTP/1.0 nor HTTP/1.1");
+  return true;
 }
 
 // RFC 9112, 3: exactly "method SP target SP HTTP/1.x CRLF". llhttp knows other protocols, and takes more spaces.

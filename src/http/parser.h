@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -66,10 +67,12 @@ class MessageParser {
   [[nodiscard]] std::optional<std::uint64_t> content_length() const noexcept { return length_; }
   [[nodiscard]] bool keeps_alive() const noexcept { return keeps_alive_; }
   [[nodiscard]] bool wants_upgrade() const noexcept { return wants_upgrade_; }
-  // A response to HEAD: it has no body, whatever it says.
-  void expect_no_body() noexcept { no_body_ = true; }
-  // The peer has closed. Returns: whether that is where the message ends.
-  [[nodiscard]] bool finish() noexcept;
+  // The request that the next response answers: after HEAD, and a CONNECT that succeeds, it has no body, whatever it says.
+  void expect_answer_to(Method method) noexcept { asked_ = method; }
+  // A response whose body goes on until the peer closes.
+  [[nodiscard]] bool ends_at_close() const noexcept { return ends_at_close_; }
+  // Hands the head over, into `text`: the fields' views lie there now, and the parser's own are gone.
+  [[nodiscard]] std::vector<Header> take_head(std::string& text);
 
   // Not the parser's own decision. Returns: false.
   bool refuse(int status, const char* text) noexcept {
@@ -79,7 +82,7 @@ class MessageParser {
 
   // --- Why it failed ------------------------------------------------------------------------------------------------
 
-  // The status of the answer: 400, 414, 431, 501 or 505.
+  // The status of the answer: 400, 414, 431, 501 or 505. Of a response 431, or anything else.
   [[nodiscard]] int failure() const noexcept { return failure_; }
   [[nodiscard]] const char* failure_text() const noexcept { return failure_text_; }
 
@@ -102,8 +105,10 @@ class MessageParser {
   // What llhttp lets pass: docs/design/http.md.
   [[nodiscard]] bool examine();
   [[nodiscard]] bool examine_request_line(std::string_view line) noexcept;
+  [[nodiscard]] bool examine_status_line() noexcept;
   [[nodiscard]] bool lines_are_whole(const char* first) noexcept;
   [[nodiscard]] bool examine_coding() noexcept;
+  [[nodiscard]] bool response_has_body() noexcept;
 
   llhttp_t parser_;
   Kind kind_;
@@ -113,7 +118,8 @@ class MessageParser {
   bool paused_at_message_ = false;
   bool keeps_alive_ = false;
   bool wants_upgrade_ = false;
-  bool no_body_ = false;
+  bool ends_at_close_ = false;
+  Method asked_ = Method::get;
   std::uint16_t head_flags_ = 0;
   int failure_ = 0;
   const char* failure_text_ = "";

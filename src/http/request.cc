@@ -5,10 +5,11 @@
 
 #include "weft/base/assert.h"
 #include "weft/core/ok.h"
+#include "weft/http/error.h"
 
 namespace weft::inline v0::http {
 
-Task<Result<std::string>> Body::read_all() {
+Task<Result<std::string>> Body::read_all(std::uint64_t bytes_max) {
   constexpr std::size_t kPieceBytes = 4096;
   std::string all;
   while (true) {
@@ -20,6 +21,9 @@ Task<Result<std::string>> Body::read_all() {
     std::size_t count = co_await ok(read_some(buffer));
     all.resize(size + count);
     if (count == 0) co_return all;
+    if (std::max<std::uint64_t>(all.size(), length_.value_or(0)) > bytes_max) {
+      co_return std::unexpected(make_error_code(Error::body_too_large));
+    }
   }
 }
 

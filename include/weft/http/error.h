@@ -13,6 +13,19 @@ enum class Error {
   write_timeout,       // Limits::write_timeout
   wrong_length,        // more, or less, than content_length() said
   upgraded,            // another protocol has taken over
+
+  // The client's.
+  bad_url,             // Url::parse() says where
+  bad_response,        // malformed, or one that can be read in two ways
+  head_too_large,      // ClientLimits::head_bytes_max or header_fields_max
+  connect_timeout,     // ClientLimits::connect_timeout
+  head_timeout,        // ClientLimits::head_timeout
+  too_many_redirects,  // ClientLimits::redirects_max
+  bad_redirect,        // to what is no URL of http or https
+  no_tls,              // https without a Connector that knows TLS
+  unknown_host,        // a name, and the Connector takes addresses only
+  bad_proxy,           // its URL, in Proxies
+  proxy_refused,       // to open a tunnel
 };
 
 [[nodiscard]] const std::error_category& error_category() noexcept;

@@ -3,6 +3,7 @@
 // What requests and responses have in common: methods, versions, status codes, header fields.
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -68,6 +69,12 @@ class Headers {
 // Fields to be sent, in the form in which they are sent. Its memory is kept by clear().
 class HeaderLines {
  public:
+  HeaderLines() = default;
+  // Each as by add(). On g++ 12 name the list before a co_await expression.
+  HeaderLines(std::initializer_list<Header> fields) {
+    for (const Header& field : fields) add(field.name, field.value);
+  }
+
   // UsageError: `name` is no token, or there is a line break in `value`: it would be read as another field.
   void add(std::string_view name, std::string_view value);
   // In place of those of that name.

@@ -45,8 +45,9 @@ class Body {
   [[nodiscard]] Task<Result<std::size_t>> read_some(std::span<std::byte> buffer) {
     return source_->read_body(buffer);
   }
-  // All that is left.
-  [[nodiscard]] Task<Result<std::string>> read_all();
+  // All that is left; of more than bytes_max(), or than what is given: Error::body_too_large.
+  [[nodiscard]] Task<Result<std::string>> read_all() { return read_all(bytes_max_); }
+  [[nodiscard]] Task<Result<std::string>> read_all(std::uint64_t bytes_max);
 
   // What the peer said; nothing: it does not know yet (chunked). 0: there is none.
   [[nodiscard]] std::optional<std::uint64_t> length() const noexcept { return length_; }

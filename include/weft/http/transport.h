@@ -16,6 +16,7 @@
 #include "weft/core/ok.h"
 #include "weft/core/task.h"
 #include "weft/http/response.h"
+#include "weft/io/descriptor.h"
 #include "weft/io/pooled_bytes.h"
 #include "weft/net/address.h"
 #include "weft/net/stream.h"
@@ -38,6 +39,8 @@ class Transport {
   [[nodiscard]] virtual std::optional<net::Address> peer_address() const noexcept = 0;
   // Whether nobody between can read it.
   [[nodiscard]] virtual bool is_encrypted() const noexcept = 0;
+  // Whether the peer has sent nothing that was not read, and has not closed: as far as can be told without waiting.
+  [[nodiscard]] virtual bool is_quiet() noexcept { return true; }
 };
 
 namespace detail {
@@ -45,6 +48,7 @@ namespace detail {
 // sendfile(2), on a socket that does not block.
 [[nodiscard]] Task<Result<std::size_t>> send_file(Descriptor& socket, Descriptor& file,
                                                   FileRange range);
+[[nodiscard]] bool is_quiet(const Descriptor& socket) noexcept;
 
 }  // namespace detail
 
@@ -96,6 +100,16 @@ class StreamTransport final : public Transport {
   }
   bool is_encrypted() const noexcept override {
     return requires { S::kEncrypted; };
+  }
+
+  bool is_quiet() noexcept override {
+    if constexpr (requires {
+                    { stream_.descriptor() } -> std::same_as<Descriptor&>;
+                  }) {
+      return http::detail::is_quiet(stream_.descriptor());
+    } else {
+      return true;
+    }
   }
 
   [[nodiscard]] S& stream() noexcept { return stream_; }

@@ -68,16 +68,20 @@ TEST_F(HttpServer, AnswersPipelinedRequestsInOrder) {
   }
 }
 
-TEST_F(HttpServer, PipelinedRequestsWithoutABodyMayBeTornAnywhere) {
+// The rest of one piece is the beginning of the next request, and is torn again.
+TEST_F(HttpServer, AnswersPipelinedRequestsWithoutBodiesHoweverTheyAreTorn) {
+  routes.get("/{name}", [](const Request& request, Response& response) -> Task<void> {
+    response.body("text/plain", request.parameter("name"));
+    co_return;
+  });
   std::string bytes;
-  for (int i = 0; i < 5; ++i) {
-    bytes +=
-        "GET /?" + std::string(static_cast<std::size_t>(i), 'x') + " HTTP/1.1\r\nHost: a\r\n\r\n";
+  for (int i = 100; i < 120; ++i) {
+    bytes += "GET /" + std::to_string(i) + " HTTP/1.1\r\nHost: a\r\n\r\n";
   }
-  for (std::size_t piece = 1; piece <= bytes.size(); ++piece) {
+  for (std::size_t piece = 1; piece < 100; ++piece) {
     auto answers = ask(bytes, {.wire = {.read_bytes_max = piece}});
-    ASSERT_EQ(answers.size(), 5u) << "in pieces of " << piece;
-    for (const Answer& answer : answers) EXPECT_EQ(answer.status, 200) << "in pieces of " << piece;
+    ASSERT_EQ(answers.size(), 20u) << "in pieces of " << piece;
+    for (int i = 0; i < 20; ++i) EXPECT_EQ(answers[i].body, std::to_string(100 + i));
   }
 }
 

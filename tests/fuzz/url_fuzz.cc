@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+// Fuzzes Url::parse() and Url::resolve().
+//
+//     clang++ -std=c++23 -O1 -g -fsanitize=address,undefined,fuzzer -Iinclude -Isrc
+//       tests/fuzz/url_fuzz.cc src/http/url.cc src/net/address.cc src/base/*.cc
+//     ./a.out -max_total_time=60 corpus/
+//
+// It looks for what a sanitizer sees, and for this: what is accepted is written in one way, which is read as the same; it has
+// nothing in it that could end a line of a request; and an error lies inside of the text.
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "weft/http/url.h"
+
+namespace {
+
+using namespace weft;
+using namespace weft::http;
+
+void require(bool holds) {
+  if (!holds) std::abort();
+}
+
+void examine(const Result<Url, UrlError>& url, std::string_view text) {
+  if (!url) {
+    require(url.error().at() <= text.size());
+    return;
+  }
+  std::string written = url->to_string();
+  for (char c : written) require(c > 0x20 && c < 0x7f);
+  require(url->target().starts_with('/') && !url->host().empty() && url->port() != 0);
+  require(("/" + std::string(url->path()) + "/").find("/../") == std::string::npos);
+  // A path that is resolved may be longer than both; else it is read as it was written.
+  Result<Url, UrlError> again = Url::parse(written);
+  require(again ? *again == *url : written.size() > Url::kBytesMax);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  std::string_view text(reinterpret_cast<const char*>(data), size);
+  examine(Url::parse(text), text);
+  // The first line is where, the second what.
+  std::size_t line = text.find('\n');
+  std::string_view reference = text;
+  Result<Url, UrlError> base = Url::parse("http://a/b/c/d;p?q");
+  if (line != text.npos) {
+    if (Result<Url, UrlError> given = Url::parse(text.substr(0, line))) base = given;
+    reference = text.substr(line + 1);
+  }
+  examine(base->resolve(reference), reference);
+  return 0;
+}
