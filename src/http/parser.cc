@@ -253,7 +253,7 @@ bool MessageParser::examine() {
   if (!is_begun_well) return false;
   const char* first =
       static_cast<const char*>(std::memchr(head_.data() + at, '\n', head_.size() - at)) + 1;
-  if (!lines_are_whole(first)) {
+  if (first[-2] != '\r' || !lines_are_whole(first)) {
     return refuse(400, "a header field is malformed, or goes on in the next line");
   }
   return examine_coding();

@@ -16,7 +16,7 @@
 #include "weft/testing/virtual_loop.h"
 #include "weft/weft.h"
 
-namespace weft::testing_support {
+namespace weft::test {
 
 inline http::Url url(std::string_view text) { return or_throw(http::Url::parse(text)); }
 
@@ -110,6 +110,9 @@ class ScriptedConnector final : public http::Connector {
     Task<Result<std::size_t>> write_some(std::span<const net::Part> parts) override {
       return inner_.write_some(parts);
     }
+    Task<Result<std::size_t>> send_file(Descriptor& file, http::FileRange range) override {
+      return inner_.send_file(file, range);
+    }
     Task<Result<void>> shutdown_write() override { return inner_.shutdown_write(); }
     void close() noexcept override { inner_.close(); }
     std::optional<net::Address> peer_address() const noexcept override { return std::nullopt; }
@@ -194,4 +197,4 @@ inline Task<Result<void>> three_pieces(http::BodyWriter& out) {
   co_return {};
 }
 
-}  // namespace weft::testing_support
+}  // namespace weft::test

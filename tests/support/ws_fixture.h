@@ -15,7 +15,7 @@
 #include "weft/ws/endpoint.h"
 #include "weft/ws/error.h"
 
-namespace weft::testing_support {
+namespace weft::test {
 
 // --- Frames -----------------------------------------------------------------------------------------
 
@@ -185,4 +185,4 @@ Result<ws::Close> converse(Loop& loop, http::Handler& handler, ws::ClientTalk ta
   return end;
 }
 
-}  // namespace weft::testing_support
+}  // namespace weft::test

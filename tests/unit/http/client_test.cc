@@ -16,7 +16,7 @@ namespace {
 
 using namespace weft;
 using namespace weft::http;
-using namespace weft::testing_support;
+using namespace weft::test;
 using namespace std::chrono_literals;
 
 // --- The request ------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ namespace {
 
 using namespace weft;
 using namespace weft::http;
-using namespace weft::testing_support;
+using namespace weft::test;
 
 enum class After { kept, closed };
 

@@ -10,14 +10,14 @@
 namespace {
 
 using namespace weft;
-using testing_support::close_frame;
-using testing_support::close_payload;
-using testing_support::control_frame;
-using testing_support::Frame;
-using testing_support::FrameTalk;
-using testing_support::text_frame;
-using testing_support::to_bytes;
-using testing_support::transcript;
+using test::close_frame;
+using test::close_payload;
+using test::control_frame;
+using test::Frame;
+using test::FrameTalk;
+using test::text_frame;
+using test::to_bytes;
+using test::transcript;
 
 struct Case {
   const char* section;  // of RFC 6455, unless it says otherwise
@@ -314,8 +314,8 @@ INSTANTIATE_TEST_SUITE_P(Deflate, Rfc6455, testing::ValuesIn(deflate_cases()), n
 TEST(WebSocketTorn, AtEveryByte) {
   std::string frames = bytes_of(1, "Hel", false) + control_frame(9, "ping") + bytes_of(0, "lo") +
                        with_length(std::string(200, 'x'), 2) + close_frame(1000, "bye");
-  ws::Endpoint endpoint(testing_support::echo);
-  std::string request = testing_support::handshake();
+  ws::Endpoint endpoint(test::echo);
+  std::string request = test::handshake();
   for (std::size_t at = 0; at <= frames.size(); ++at) {
     std::string answer;
     EventLoop loop;
@@ -331,7 +331,7 @@ TEST(WebSocketTorn, AtEveryByte) {
         for (int i = 0; i < 20; ++i) co_await yield();
         std::string second = frames.substr(at);
         sent = co_await net::write_all(mine, second);
-        answer = co_await testing_support::read_to_end(mine);
+        answer = co_await test::read_to_end(mine);
       };
       co_await all_of(serve(), ask());
     };

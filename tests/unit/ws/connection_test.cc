@@ -20,12 +20,12 @@ namespace {
 
 using namespace weft;
 using namespace std::chrono_literals;
-using testing_support::close_frame;
-using testing_support::control_frame;
-using testing_support::converse;
-using testing_support::Frame;
-using testing_support::handshake;
-using testing_support::text_frame;
+using test::close_frame;
+using test::control_frame;
+using test::converse;
+using test::Frame;
+using test::handshake;
+using test::text_frame;
 using weft::testing::VirtualLoop;
 
 // A client that is bytes, past its handshake.
@@ -42,7 +42,7 @@ class RawPeer {
     Frame frame;
     while (true) {
       std::string_view rest = got_;
-      if (testing_support::take_frame(rest, frame)) {
+      if (test::take_frame(rest, frame)) {
         got_.erase(0, got_.size() - rest.size());
         co_return frame;
       }
@@ -133,7 +133,7 @@ TEST(WebSocket, EchoesBetweenOurOwnEnds) {
     ws::ClientOptions client;
     client.limits = options.limits;
     if (deflate) options.deflate = client.deflate.emplace();
-    ws::Endpoint endpoint(testing_support::echo, options);
+    ws::Endpoint endpoint(test::echo, options);
     EventLoop loop;
     std::size_t echoed = 0;
     ws::ClientTalk talk = [&](ws::Connection& socket) -> Task<void> {
@@ -164,7 +164,7 @@ TEST(WebSocket, MayDeflateWithoutContext) {
     ws::ClientOptions client;
     options.deflate.emplace().server_context_takeover = (which & 1) != 0;
     client.deflate.emplace().client_context_takeover = (which & 2) != 0;
-    ws::Endpoint endpoint(testing_support::echo, options);
+    ws::Endpoint endpoint(test::echo, options);
     VirtualLoop loop;
     ws::ClientTalk talk = [&](ws::Connection& socket) -> Task<void> {
       for (int i = 0; i < 20; ++i) {
@@ -186,7 +186,7 @@ TEST(WebSocket, WhatInflatesIsBounded) {
   options.limits.message_bytes_max = 100'000;
   ws::ClientOptions client;
   client.deflate.emplace();
-  ws::Endpoint endpoint(testing_support::echo, options);
+  ws::Endpoint endpoint(test::echo, options);
   VirtualLoop loop;
   std::error_code heard;
   ws::ClientTalk talk = [&](ws::Connection& socket) -> Task<void> {
@@ -260,7 +260,7 @@ TEST(WebSocketQueue, SendersAreServedInOrderAndWhole) {
     auto peer = [&](RawPeer& raw) -> Task<void> {
       received = co_await raw.rest();
       co_await raw.send(close_frame(1000));
-      co_await testing_support::read_to_end(raw.stream());
+      co_await test::read_to_end(raw.stream());
     };
     net::MemoryStreamOptions wire;
     wire.bytes_max = 77;
@@ -468,8 +468,8 @@ TEST(WebSocketCancel, AReceiveLosesNothing) {
     auto peer = [&](RawPeer& raw) -> Task<void> {
       Frame first{.opcode = 1, .payload = "Hel", .fin = false};
       Frame last{.opcode = 0, .payload = "lo"};
-      std::string bytes = testing_support::to_bytes(first) + control_frame(9, "p") +
-                          testing_support::to_bytes(last) + text_frame(std::string(200, 'x')) +
+      std::string bytes = test::to_bytes(first) + control_frame(9, "p") +
+                          test::to_bytes(last) + text_frame(std::string(200, 'x')) +
                           close_frame(1000);
       for (char c : bytes) {
         co_await raw.send(std::string(1, c));

@@ -16,12 +16,12 @@ namespace {
 
 using namespace weft;
 using namespace std::chrono_literals;
-using testing_support::Answer;
-using testing_support::close_frame;
-using testing_support::handshake;
-using testing_support::kKey;
-using testing_support::parse_answers;
-using testing_support::Talk;
+using test::Answer;
+using test::close_frame;
+using test::handshake;
+using test::kKey;
+using test::parse_answers;
+using test::Talk;
 
 std::string request(std::string_view line, std::vector<std::string> fields) {
   std::string text(line);
@@ -90,7 +90,7 @@ std::vector<Case> cases() {
 struct Rfc6455Handshake : ::testing::TestWithParam<Case> {};
 
 TEST_P(Rfc6455Handshake, IsAnsweredAsItSays) {
-  ws::Endpoint endpoint(testing_support::echo);
+  ws::Endpoint endpoint(test::echo);
   bool is_accepted = GetParam().status == 101;
   std::string bytes = GetParam().bytes + (is_accepted ? close_frame(1000) : "");
   std::string text = Talk{}(endpoint, bytes);
@@ -112,7 +112,7 @@ INSTANTIATE_TEST_SUITE_P(All, Rfc6455Handshake, ::testing::ValuesIn(cases()));
 // --- Options of a server ----------------------------------------------------------------------------
 
 Answer answer_to(const ws::EndpointOptions& options, std::string_view fields) {
-  ws::Endpoint endpoint(testing_support::echo, options);
+  ws::Endpoint endpoint(test::echo, options);
   std::string text = Talk{}(endpoint, handshake(fields) + close_frame(1000));
   return parse_answers(text.substr(0, text.find("\r\n\r\n") + 4), true).at(0);
 }
@@ -207,10 +207,10 @@ TEST(WebSocketDeflate, IsAgreedOn) {
 TEST(WebSocketOptions, OutOfRangeAreRefused) {
   ws::EndpointOptions options;
   options.limits.fragment_bytes = 0;
-  EXPECT_THROW(ws::Endpoint(testing_support::echo, options), UsageError);
+  EXPECT_THROW(ws::Endpoint(test::echo, options), UsageError);
   options.limits.fragment_bytes = 1;
   options.deflate.emplace().server_window_bits_max = 8;
-  EXPECT_THROW(ws::Endpoint(testing_support::echo, options), UsageError);
+  EXPECT_THROW(ws::Endpoint(test::echo, options), UsageError);
 }
 
 // --- A client ---------------------------------------------------------------------------------------
@@ -234,7 +234,7 @@ ClientResult ask_server(std::string head, ws::ClientOptions options = {}) {
       std::span<const std::byte> asked = or_throw(co_await reader.read_until("\r\n\r\n"));
       result.request.assign(reinterpret_cast<const char*>(asked.data()), asked.size());
       [[maybe_unused]] Result<void> sent = co_await net::write_all(server, head);
-      co_await testing_support::read_to_end(server);
+      co_await test::read_to_end(server);
     };
     auto ask = [&]() -> Task<void> {
       ws::ClientTalk talk = [&](ws::Connection& socket) -> Task<void> {
@@ -348,7 +348,7 @@ class Liar final : public http::Handler {
  private:
   // Computed by an Endpoint that we ask aside: a thread has one loop at a time.
   static std::string accept_for(const std::string& key) {
-    ws::Endpoint endpoint(testing_support::echo);
+    ws::Endpoint endpoint(test::echo);
     std::string asked = handshake();
     asked.replace(asked.find(kKey), kKey.size(), key);
     std::string text;
@@ -366,7 +366,7 @@ Result<ws::Close> ask_liar(Liar& liar, ws::ClientOptions options = {}) {
   ws::ClientTalk talk = [](ws::Connection& socket) -> Task<void> {
     Result<ws::Message> message = co_await socket.receive();
   };
-  return testing_support::converse(loop, liar, talk, options);
+  return test::converse(loop, liar, talk, options);
 }
 
 TEST(WebSocketClient, BelievesWhatItAskedForOnly) {
@@ -404,8 +404,8 @@ TEST(WebSocketClient, MasksAndIsNotMasked) {
   EXPECT_EQ(ask_liar(honest).value().code, 1000);
   std::string_view rest = honest.received;
   std::vector<std::string> masks;
-  testing_support::Frame frame;
-  for (std::string_view before = rest; testing_support::take_frame(rest, frame); before = rest) {
+  test::Frame frame;
+  for (std::string_view before = rest; test::take_frame(rest, frame); before = rest) {
     EXPECT_TRUE(frame.masked);
     masks.emplace_back(before.substr(2, 4));
   }

@@ -78,7 +78,7 @@ TEST_F(WebSocketPeers, APythonClientOfOurs) {
       options.deflate.emplace();
       options.limits.message_bytes_max = 2'000'000;
       options.limits.frame_bytes_max = 2'000'000;
-      ws::Endpoint endpoint(testing_support::echo, options);
+      ws::Endpoint endpoint(test::echo, options);
       http::Server server(endpoint);
       auto body = [&](Nursery& nursery) -> Task<NurseryEnd> {
         auto serve = [&]() -> Task<void> { co_await server.serve(listener); };
