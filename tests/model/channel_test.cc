@@ -292,6 +292,7 @@ int main() {
                                                     every_reduced());
   report.check<RendezvousOneOfTwoSendersIsCancelled>("RendezvousOneOfTwoSendersIsCancelled",
                                                      every_reduced());
-  report.check<OneSlotOneOfTwoSendersIsCancelled>("OneSlotOneOfTwoSendersIsCancelled", every_reduced());
+  report.check<OneSlotOneOfTwoSendersIsCancelled>("OneSlotOneOfTwoSendersIsCancelled",
+                                                  every_reduced());
   return report.result();
 }

@@ -84,9 +84,7 @@ template <class A, template <class> class AwaiterOf = TimeoutAwaiter>
 class Timeout {
  public:
   Timeout(When when, A&& awaitable) : when_(when), awaitable_(std::forward<A>(awaitable)) {}
-  AwaiterOf<A> operator co_await() && {
-    return AwaiterOf<A>(when_, std::forward<A>(awaitable_));
-  }
+  AwaiterOf<A> operator co_await() && { return AwaiterOf<A>(when_, std::forward<A>(awaitable_)); }
 
  private:
   When when_;

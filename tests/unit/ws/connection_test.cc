@@ -468,9 +468,8 @@ TEST(WebSocketCancel, AReceiveLosesNothing) {
     auto peer = [&](RawPeer& raw) -> Task<void> {
       Frame first{.opcode = 1, .payload = "Hel", .fin = false};
       Frame last{.opcode = 0, .payload = "lo"};
-      std::string bytes = test::to_bytes(first) + control_frame(9, "p") +
-                          test::to_bytes(last) + text_frame(std::string(200, 'x')) +
-                          close_frame(1000);
+      std::string bytes = test::to_bytes(first) + control_frame(9, "p") + test::to_bytes(last) +
+                          text_frame(std::string(200, 'x')) + close_frame(1000);
       for (char c : bytes) {
         co_await raw.send(std::string(1, c));
         co_await sleep_for(5ms);
