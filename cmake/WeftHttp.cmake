@@ -27,7 +27,8 @@ add_library(weft_llhttp OBJECT
 target_include_directories(weft_llhttp PRIVATE "${WEFT_LLHTTP_INCLUDE}/llhttp")
 # Strict: names are tokens, and a target has no bytes that must be escaped.
 target_compile_definitions(weft_llhttp PRIVATE LLHTTP_STRICT_MODE=1)
-target_compile_options(weft_llhttp PRIVATE -w ${WEFT_SANITIZE_OPTIONS})
+# -fexceptions: a callback of ours may throw through it.
+target_compile_options(weft_llhttp PRIVATE -fexceptions -w ${WEFT_SANITIZE_OPTIONS})
 
 weft_library(http ROOMS http LINK weft_net)
 target_sources(weft_http PRIVATE $<TARGET_OBJECTS:weft_llhttp>)

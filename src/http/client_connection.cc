@@ -128,6 +128,7 @@ Task<Result<void>> ClientConnection::send_pieces() {
 
 Task<Result<void>> ClientConnection::write_piece(std::span<const std::byte> bytes) {
   if (bytes.empty()) co_return {};
+  if (is_broken_) co_return error_of(Error::broken_off);
   std::optional<std::uint64_t> length = request_.body->length();
   if (length && *length - body_sent_ < bytes.size()) co_return error_of(Error::wrong_length);
   body_sent_ += bytes.size();
@@ -141,9 +142,9 @@ Task<Result<void>> ClientConnection::write_piece(std::span<const std::byte> byte
   std::array<net::Part, 3> parts{net::Part(before), net::Part(bytes),
                                  net::Part(length ? "" : "\r\n")};
   // Who is cancelled in here has sent a part of it: nothing may follow (C1).
-  bool was_broken = std::exchange(is_broken_, true);
+  is_broken_ = true;
   Result<void> written = co_await write(parts);
-  if (written) is_broken_ = was_broken;
+  if (written) is_broken_ = false;
   co_return written;
 }
 

@@ -28,6 +28,9 @@ using std::chrono::nanoseconds;
 // A piece of a body that is not copied into the output: it leaves from where it is.
 constexpr std::size_t kCopiedMax = 16 * 1024;
 
+// Framing of a chunked body, beside Limits::head_bytes_max: a chunk of one byte has five of it, and may have an extension.
+constexpr std::uint64_t kFramingPerByteMax = 16;
+
 // What linger() reads at most.
 constexpr std::size_t kLingerBytesMax = 256 * 1024;
 
@@ -35,6 +38,11 @@ void append_number(std::string& text, std::uint64_t number, int base = 10) {
   char digits[20];
   auto [end, error] = std::to_chars(digits, digits + sizeof digits, number, base);
   text.append(digits, end);
+}
+
+void append_chunk_size(std::string& text, std::size_t bytes) {
+  append_number(text, bytes, 16);
+  text += "\r\n";
 }
 
 // RFC 9110, 7.2; RFC 9112, 3.2: one, and nothing in it that a host cannot have.
@@ -69,11 +77,12 @@ Task<Result<std::size_t>> read_at(Descriptor& file, std::span<std::byte> room,
   co_return co_await file.pread(room, static_cast<std::int64_t>(offset));
 }
 
-int status_of(std::exception_ptr error) {
+// `own`: what this request's body has ended with. The same error from elsewhere, an upstream's say, is the handler's.
+int status_of(std::exception_ptr error, const std::error_code& own) {
   try {
     std::rethrow_exception(std::move(error));
   } catch (const std::system_error& known) {
-    return status_of(known.code());
+    return known.code() == own ? status_of(own) : 500;
   } catch (...) {
     return 500;
   }
@@ -106,7 +115,7 @@ Task<void> Http1Connection::run() {
       stop = step.stop;
     }
     if (stop == Stop::more) {
-      if (!out_.empty()) {
+      if (has_output()) {
         Result<void> written = co_await write_out();
         if (!written) break;
       }
@@ -124,6 +133,7 @@ Task<void> Http1Connection::run() {
       } catch (...) {
         error = std::current_exception();
       }
+      tell_stop_ = nullptr;
       if (error) [[unlikely]]
         answer_error(std::move(error));
       if (answers_at_once()) {
@@ -146,9 +156,13 @@ Task<void> Http1Connection::run() {
 
 // Returns: how long.
 milliseconds Http1Connection::prepare_wait() {
-  waits_for_request_ = parser_.head().empty();
+  // Empty lines are no request yet.
+  waits_for_request_ = parser_.head().find_first_not_of("\r\n") == std::string_view::npos;
   if (waits_for_request_) {
     out_.shrink_to_fit();
+    sending_ = {};
+    sent_ = 0;
+    response_.rest();
     input_.rest();
     parser_.begin(true);
     return limits().idle_timeout;
@@ -206,6 +220,8 @@ bool Http1Connection::prepare(bool has_body) {
   body_read_ = body_written_ = 0;
   body_error_.clear();
   is_chunked_ = false;
+  framing_read_ = 0;
+  peer_goes_on_ = parser_.keeps_alive();
   body_.reset(*this, has_body ? parser_.content_length() : 0, limits().body_bytes_max);
   response_.reset(*this);
   if (!parser_.keeps_alive() || is_stopping_ || requests_ >= limits().requests_max) {
@@ -231,6 +247,7 @@ Task<Result<std::size_t>> Http1Connection::read_body(std::span<std::byte> buffer
   };
   if (is_upgraded_) co_return fail(make_error_code(Error::upgraded));
   if (body_error_) co_return std::unexpected(body_error_);
+  if (buffer.empty()) co_return 0;
   if (body_.length().value_or(0) > body_.bytes_max()) {
     co_return fail(make_error_code(Error::body_too_large));
   }
@@ -239,8 +256,11 @@ Task<Result<std::size_t>> Http1Connection::read_body(std::span<std::byte> buffer
       if (std::exchange(expects_continue_, false) && !response_.has_begun()) {
         out_ += "HTTP/1.1 100 Continue\r\n\r\n";
       }
-      Result<void> written = co_await write_out();
-      if (!written) co_return fail(written.error());
+      // The peer may wait for it. Unless another task writes already: then it is on its way.
+      if (has_output() && !write_turn_.is_locked()) {
+        Result<void> written = co_await write_out();
+        if (!written) co_return fail(written.error());
+      }
       Result<PooledBytes> more = co_await within(limits().body_timeout, transport_.read());
       if (!more && more.error() == std::errc::timed_out) {
         co_return fail(make_error_code(Error::body_timeout));
@@ -254,6 +274,11 @@ Task<Result<std::size_t>> Http1Connection::read_body(std::span<std::byte> buffer
     input_.take(step.taken);
     message_is_read_ = step.stop == Stop::message;
     body_read_ += parser_.body_bytes();
+    framing_read_ += step.taken - parser_.body_bytes();
+    // Sizes of chunks that have no end, or chunks of nothing but framing.
+    if (framing_read_ > limits().head_bytes_max + kFramingPerByteMax * body_read_) {
+      co_return fail(make_error_code(Error::bad_body));
+    }
     if (body_read_ > body_.bytes_max()) co_return fail(make_error_code(Error::body_too_large));
     if (parser_.body_bytes() > 0) co_return parser_.body_bytes();
   }
@@ -276,7 +301,7 @@ Task<bool> Http1Connection::skip_body() {
 // --- Answering --------------------------------------------------------------------------------------
 
 void Http1Connection::answer_error(std::exception_ptr error) {
-  int status = status_of(error);
+  int status = status_of(error, body_error_);
   if (status == 500) {
     log(LogLevel::error, "http: the handler of " + std::string(request_.method_name()) + " " +
                              std::string(request_.target()) + " threw: " + describe(error));
@@ -294,42 +319,38 @@ void Http1Connection::answer_error(std::exception_ptr error) {
 }
 
 bool Http1Connection::answers_at_once() noexcept {
-  return !response_.has_begun() && message_is_read_ && out_.size() < limits().output_bytes &&
-         response_.body().size() <= kCopiedMax;
+  return !response_.has_begun() && !response_.content_length() && message_is_read_ &&
+         out_.size() < limits().output_bytes && response_.body().size() <= kCopiedMax;
 }
 
 Task<Http1Connection::After> Http1Connection::finish_answer() {
-  if (is_upgraded_) co_return After::close;
-  bool was_streamed = response_.has_begun();
+  if (is_upgraded_) {
+    peer_goes_on_ = false;  // it speaks something else, and that has ended
+    co_return After::close;
+  }
   // The handler has left some of the body: what it wrote must not wait for that.
   if (!message_is_read_ && (body_error_ || expects_continue_)) response_.close_after();
-  if (!was_streamed) {
-    if (response_.body().size() <= kCopiedMax) {
-      append_whole();
-    } else {
-      std::string body = std::move(response_.body());
-      bool is_sent = sends_body();
-      append_head(body.size());
-      body_written_ = is_sent ? body.size() : 0;
-      Result<void> written = co_await write_out(is_sent ? std::as_bytes(std::span(body))
-                                                        : std::span<const std::byte>());
-      if (!written) co_return After::close;
+  if (response_.has_begun()) {
+    if (is_broken_ || !keeps_its_length(body_written_)) {
+      // Nothing of it, and nothing after it, may look like an end (H4). What was answered before stays.
+      out_.resize(answer_at_);
+      peer_goes_on_ = false;
+      co_return After::close;
     }
-  } else if (is_broken_ ||
-             (response_.content_length() && !has_no_body() && request_.method() != Method::head &&
-              *response_.content_length() != body_written_)) {
-    if (!is_broken_) {
-      log(LogLevel::error, "http: the answer to " + std::string(request_.target()) + " has " +
-                               std::to_string(body_written_) +
-                               " bytes, and content_length() promised " +
-                               std::to_string(*response_.content_length()));
-    }
-    is_broken_ = true;
-    out_.clear();
-    out_written_ = 0;
-    co_return After::close;
-  } else if (is_chunked_) {
-    out_ += "0\r\n\r\n";
+    if (is_chunked_) out_ += "0\r\n\r\n";
+  } else if (request_.method() == Method::head && response_.content_length()) {
+    append_head(response_.content_length());
+  } else if (!keeps_its_length(response_.body().size())) {
+    answer_error(std::make_exception_ptr(std::system_error(make_error_code(Error::wrong_length))));
+    append_whole();
+  } else if (response_.body().size() <= kCopiedMax) {
+    append_whole();
+  } else {
+    std::string body = std::move(response_.body());
+    append_head(body.size());
+    std::span<const std::byte> bytes = std::as_bytes(std::span(body));
+    Result<void> written = co_await write_large(bytes);
+    if (!written) co_return After::close;
   }
   bool is_read = co_await skip_body();
   if (out_.size() >= limits().output_bytes) {
@@ -338,6 +359,16 @@ Task<Http1Connection::After> Http1Connection::finish_answer() {
   }
   if (!is_read) co_return After::linger;
   co_return response_.closes() ? After::close : After::next;
+}
+
+// Whether so many bytes are what content_length() promised; if not, it is logged.
+bool Http1Connection::keeps_its_length(std::uint64_t bytes) const {
+  if (!response_.content_length() || !sends_body() || *response_.content_length() == bytes)
+    return true;
+  log(LogLevel::error, "http: the answer to " + std::string(request_.target()) + " has " +
+                           std::to_string(bytes) + " bytes, and content_length() promised " +
+                           std::to_string(*response_.content_length()));
+  return false;
 }
 
 // An answer of the server's own, after which the connection ends.
@@ -362,6 +393,7 @@ bool Http1Connection::has_no_body() const noexcept {
 
 void Http1Connection::append_head(std::optional<std::uint64_t> length) {
   if (is_stopping_) response_.close_after();
+  answer_at_ = out_.size();
   response_.begin();
   if (response_.status() == 200) {
     out_ += "HTTP/1.1 200 OK\r\n";
@@ -417,69 +449,83 @@ void Http1Connection::begin_stream() {
   if (request_.method() == Method::head) is_chunked_ = false;
 }
 
-Task<Result<void>> Http1Connection::write_body(Response& response,
-                                               std::span<const std::byte> bytes) {
-  if (is_upgraded_) co_return std::unexpected(make_error_code(Error::upgraded));
+// Why nothing more can be written of this answer.
+std::error_code Http1Connection::write_refusal() const noexcept {
+  if (is_upgraded_) return make_error_code(Error::upgraded);
+  if (write_error_) return write_error_;
+  if (is_broken_) return make_error_code(Error::broken_off);
+  return {};
+}
+
+Task<Result<void>> Http1Connection::write_body(Response&, std::span<const std::byte> bytes) {
+  if (std::error_code refusal = write_refusal()) co_return std::unexpected(refusal);
   begin_stream();
   if (bytes.empty()) co_return {};
+  if (bytes.size() > kCopiedMax) co_return co_await write_large(bytes);
+  // Room first: who is cancelled while it waits has written nothing.
+  if (out_.size() >= limits().output_bytes) co_await ok(write_out());
   if (Result<void> counted = count_body(bytes.size()); !counted) co_return counted;
   if (!sends_body()) co_return {};
-  std::string_view end;
-  if (is_chunked_) {
-    append_number(out_, bytes.size(), 16);
-    out_ += "\r\n";
-    end = "\r\n";
-  }
-  if (bytes.size() > kCopiedMax) {
-    // Who is cancelled in the middle has sent a part of a chunk.
-    is_broken_ = true;
-    Result<void> written = co_await write_out(bytes, end);
-    if (written) is_broken_ = false;
-    co_return written;
-  }
-  out_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size()).append(end);
-  if (out_.size() - out_written_ >= limits().output_bytes) co_return co_await write_out();
+  if (is_chunked_) append_chunk_size(out_, bytes.size());
+  out_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (is_chunked_) out_ += "\r\n";
+  co_return {};
+}
+
+// From where it is. Who is cancelled in the middle has sent a part of it, and the answer is broken (H4).
+Task<Result<void>> Http1Connection::write_large(std::span<const std::byte> bytes) {
+  if (Result<void> counted = count_body(bytes.size()); !counted) co_return counted;
+  if (!sends_body()) co_return {};
+  Breaks breaks(is_broken_);
+  Piece piece;
+  if (is_chunked_) append_chunk_size(piece.before, bytes.size());
+  piece.bytes = bytes;
+  if (is_chunked_) piece.after = "\r\n";
+  co_await ok(write_out(std::move(piece)));
+  breaks.dismiss();
   co_return {};
 }
 
 Task<Result<void>> Http1Connection::write_file(Response& response, Descriptor& file,
                                                FileRange range) {
-  if (is_upgraded_) co_return std::unexpected(make_error_code(Error::upgraded));
+  if (std::error_code refusal = write_refusal()) co_return std::unexpected(refusal);
   if (!response.has_begun() && !response.content_length()) response.content_length(range.bytes);
   begin_stream();
   if (!response.content_length()) co_return co_await copy_file(file, range);  // in chunks
-  if (Result<void> counted = count_body(range.bytes); !counted) co_return counted;
-  if (!sends_body()) co_return {};
-  // Who is cancelled, or fails, in the middle has sent a part of it.
-  is_broken_ = true;
-  Result<void> written;
-  while (range.bytes > kCopiedMax) {
-    written = co_await write_out();
-    if (!written) co_return written;
+  while (range.bytes > kCopiedMax && sends_body()) {
+    co_await ok(write_out());
+    LocalMutexGuard turn = co_await write_turn_.lock();
+    Breaks breaks(is_broken_);
     Result<std::size_t> count =
         co_await within(limits().write_timeout, transport_.send_file(file, range));
-    if (!count && count.error() == std::errc::not_supported) break;
-    if (!count || *count == 0)
-      co_return std::unexpected(count ? make_error_code(Error::wrong_length) : count.error());
+    if (!count && count.error() == std::errc::not_supported) {
+      breaks.dismiss();
+      break;
+    }
+    if (!count) co_return std::unexpected(write_error_ = as_write_error(count.error()));
+    if (*count == 0) co_return std::unexpected(make_error_code(Error::wrong_length));
+    if (Result<void> counted = count_body(*count); !counted) co_return counted;
+    breaks.dismiss();
     range.offset += *count;
     range.bytes -= *count;
   }
-  body_written_ -= range.bytes;  // counted again there
-  written = co_await copy_file(file, range);
-  if (written) is_broken_ = false;
-  co_return written;
+  co_return co_await copy_file(file, range);
 }
 
 // By way of our own memory.
 Task<Result<void>> Http1Connection::copy_file(Descriptor& file, FileRange range) {
   constexpr std::size_t kPieceBytes = 64 * 1024;
+  if (!sends_body()) co_return count_body(range.bytes);
   auto size = static_cast<std::size_t>(std::min<std::uint64_t>(kPieceBytes, range.bytes));
   auto buffer = std::make_unique_for_overwrite<std::byte[]>(size);
   while (range.bytes > 0) {
     auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(size, range.bytes));
     std::span<std::byte> room(buffer.get(), wanted);
     std::size_t count = co_await ok(read_at(file, room, range.offset));
-    if (count == 0) co_return std::unexpected(make_error_code(Error::wrong_length));
+    if (count == 0) {
+      is_broken_ = true;
+      co_return std::unexpected(make_error_code(Error::wrong_length));
+    }
     std::span<const std::byte> piece = room.first(count);
     co_await ok(write_body(response_, piece));
     range.offset += count;
@@ -489,47 +535,61 @@ Task<Result<void>> Http1Connection::copy_file(Descriptor& file, FileRange range)
 }
 
 Task<Result<void>> Http1Connection::flush(Response&) {
-  if (is_upgraded_) co_return std::unexpected(make_error_code(Error::upgraded));
+  if (std::error_code refusal = write_refusal()) co_return std::unexpected(refusal);
   begin_stream();
   co_return co_await write_out();
 }
 
-Task<Result<void>> Http1Connection::write_out(std::span<const std::byte> tail,
-                                              std::string_view end) {
+std::error_code Http1Connection::as_write_error(const std::error_code& error) const noexcept {
+  return error == std::errc::timed_out ? make_error_code(Error::write_timeout) : error;
+}
+
+// One at a time: a handler may read the body in one task and write in another. What comes into out_ meanwhile is not touched
+// by the kernel, because what it has in hand lies in sending_.
+Task<Result<void>> Http1Connection::write_out(Piece piece) {
+  LocalMutexGuard turn = co_await write_turn_.lock();
+  if (write_error_) co_return std::unexpected(write_error_);
+  if (sent_ == sending_.size()) {
+    sending_.clear();
+    sent_ = 0;
+    sending_.swap(out_);
+    answer_at_ = 0;
+  }
+  std::string_view before = piece.before, after = piece.after;
+  std::span<const std::byte> bytes = piece.bytes;
   while (true) {
-    std::array<net::Part, 3> parts{net::Part(std::string_view(out_).substr(out_written_)),
-                                   net::Part(tail), net::Part(end)};
+    std::array<net::Part, 4> parts{net::Part(std::string_view(sending_).substr(sent_)),
+                                   net::Part(before), net::Part(bytes), net::Part(after)};
     std::span<net::Part> rest(parts);
     net::drop_front(rest, 0);
-    if (rest.empty()) break;
+    if (rest.empty()) co_return {};
     std::span<const net::Part> list(rest);
     Result<std::size_t> count =
         co_await within(limits().write_timeout, transport_.write_some(list));
-    if (!count) {
-      bool is_late = count.error() == std::errc::timed_out;
-      co_return std::unexpected(is_late ? make_error_code(Error::write_timeout) : count.error());
-    }
-    std::size_t of_out = std::min(*count, out_.size() - out_written_);
-    out_written_ += of_out;
-    std::size_t of_tail = std::min(*count - of_out, tail.size());
-    tail = tail.subspan(of_tail);
-    end.remove_prefix(*count - of_out - of_tail);
+    if (!count) co_return std::unexpected(write_error_ = as_write_error(count.error()));
+    std::size_t left = *count;
+    auto take = [&left](std::size_t size) {
+      std::size_t taken = std::min(left, size);
+      left -= taken;
+      return taken;
+    };
+    sent_ += take(sending_.size() - sent_);
+    before.remove_prefix(take(before.size()));
+    bytes = bytes.subspan(take(bytes.size()));
+    after.remove_prefix(take(after.size()));
   }
-  out_.clear();
-  out_written_ = 0;
-  co_return {};
 }
 
-// The last bytes leave. `lingers`: something may still be on its way to us.
+// The last bytes leave. `lingers`: something may still be on its way to us; so it may when the end was not the peer's idea.
 Task<void> Http1Connection::end(bool lingers) {
   Result<void> written = co_await write_out();
-  if (written && (lingers || !input_.next().empty())) co_await linger();
+  if (!written) co_return;
+  Result<void> shut = co_await within(limits().linger_timeout, transport_.shutdown_write());
+  if (shut && (lingers || peer_goes_on_ || !input_.next().empty())) co_await linger();
 }
 
 // Reads what is still on its way, so that the kernel does not reset the connection and our last answer with it.
 Task<void> Http1Connection::linger() {
-  Result<void> shut = co_await transport_.shutdown_write();
-  if (!shut) co_return;
   auto drop = [this]() -> Task<void> {
     for (std::size_t dropped = 0; dropped < kLingerBytesMax;) {
       Result<PooledBytes> bytes = co_await transport_.read();
@@ -544,13 +604,17 @@ void Http1Connection::note_access(std::string_view method, std::string_view targ
   const auto& access_log = server_.options().access_log;
   if (!access_log) return;
   std::int64_t now = weft::detail::steady_ns();
-  access_log({.peer = transport_.peer_address(),
-              .method = method,
-              .target = target,
-              .version = request_.version(),
-              .status = is_upgraded_ ? 101 : response_.status(),
-              .body_bytes = body_written_,
-              .duration = nanoseconds(head_began_ns_ == 0 ? 0 : now - head_began_ns_)});
+  try {
+    access_log({.peer = transport_.peer_address(),
+                .method = method,
+                .target = target,
+                .version = request_.version(),
+                .status = is_upgraded_ ? 101 : response_.status(),
+                .body_bytes = body_written_,
+                .duration = nanoseconds(head_began_ns_ == 0 ? 0 : now - head_began_ns_)});
+  } catch (...) {
+    log(LogLevel::error, "http: the access log threw: " + describe(std::current_exception()));
+  }
 }
 
 // --- Connection -------------------------------------------------------------------------------------
@@ -561,11 +625,13 @@ Task<Result<Connection::Upgraded>> Http1Connection::upgrade(Response& response,
   if (!parser_.wants_upgrade() || !message_is_read_ || request_.version() == Version::http_1_0) {
     co_return std::unexpected(std::make_error_code(std::errc::not_supported));
   }
+  HeaderLines upgrade;
+  upgrade.add("connection", "upgrade");
+  upgrade.add("upgrade", protocol);  // throws, if it is no such value
   response.begin();
   is_upgraded_ = true;
-  out_.append("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: ")
-      .append(protocol);
-  out_.append("\r\n").append(response.headers().lines()).append("\r\n");
+  out_.append("HTTP/1.1 101 Switching Protocols\r\n").append(upgrade.lines());
+  out_.append(response.headers().lines()).append("\r\n");
   co_await ok(write_out());
   std::span<const std::byte> rest = std::as_bytes(std::span(input_.next()));
   Upgraded upgraded;

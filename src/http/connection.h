@@ -12,6 +12,7 @@
 #include "parser.h"
 #include "weft/base/intrusive_list.h"
 #include "weft/http/server.h"
+#include "weft/sync/local_mutex.h"
 
 namespace weft::inline v0::http::detail {
 
@@ -53,9 +54,21 @@ class Http1Connection final : public ServedConnection,
   Task<Result<void>> write_file(Response& response, Descriptor& file, FileRange range) override;
   Task<Result<void>> copy_file(Descriptor& file, FileRange range);
   Task<Result<void>> flush(Response& response) override;
-  // Writes out_, then `tail`.
-  [[gnu::noinline]] Task<Result<void>> write_out(std::span<const std::byte> tail = {},
-                                                 std::string_view end = {});
+  // Writes out_, then what is given.
+  struct Piece {
+    std::string before;
+    std::span<const std::byte> bytes;
+    std::string_view after;
+    Piece() {}
+  };
+  [[gnu::noinline]] Task<Result<void>> write_out(Piece piece = {});
+  [[gnu::noinline]] Task<Result<void>> write_large(std::span<const std::byte> bytes);
+  [[nodiscard]] bool has_output() const noexcept {
+    return !out_.empty() || sent_ < sending_.size();
+  }
+  [[nodiscard]] std::error_code write_refusal() const noexcept;
+  [[nodiscard]] std::error_code as_write_error(const std::error_code& error) const noexcept;
+  [[nodiscard]] bool keeps_its_length(std::uint64_t bytes) const;
   [[gnu::noinline]] Task<void> end(bool lingers);
   Task<void> linger();
   void note_access(std::string_view method, std::string_view target);
@@ -76,8 +89,28 @@ class Http1Connection final : public ServedConnection,
   Body body_;
   Response response_;
 
-  std::string out_;
-  std::size_t out_written_ = 0;  // of out_
+  // Whoever does not get to the end of it has broken the answer.
+  class Breaks {
+   public:
+    explicit Breaks(bool& is_broken) noexcept : is_broken_(&is_broken) {}
+    Breaks(const Breaks&) = delete;
+    Breaks& operator=(const Breaks&) = delete;
+    ~Breaks() {
+      if (is_broken_) *is_broken_ = true;
+    }
+    void dismiss() noexcept { is_broken_ = nullptr; }
+
+   private:
+    bool* is_broken_;
+  };
+
+  std::string out_;            // to be written
+  std::size_t answer_at_ = 0;  // where the current answer begins in it
+  std::string sending_;        // the kernel has it in hand
+  std::size_t sent_ = 0;       // of sending_
+  LocalMutex write_turn_{"http output"};
+  std::error_code write_error_;     // the first: nothing leaves any more
+  std::uint64_t framing_read_ = 0;  // of a chunked body
   std::uint64_t requests_ = 0;
   std::uint64_t body_read_ = 0;
   std::uint64_t body_written_ = 0;
@@ -91,6 +124,7 @@ class Http1Connection final : public ServedConnection,
   bool is_chunked_ = false;  // the answer
   bool is_broken_ = false;   // a piece of the answer is missing: H4
   bool is_upgraded_ = false;
+  bool peer_goes_on_ = false;  // it would have sent another request
 };
 
 }  // namespace weft::inline v0::http::detail

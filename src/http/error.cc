@@ -25,6 +25,9 @@ class Category final : public std::error_category {
         return "the body has another length than content_length() promised";
       case Error::upgraded:
         return "another protocol has taken the connection over";
+      case Error::broken_off:
+        return "an earlier write of this answer was cut off in the middle, and nothing can follow "
+               "it";
       case Error::bad_url:
         return "this is no URL of http or https: Url::parse() says where it goes wrong";
       case Error::bad_response:

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 
 #include "weft/base/assert.h"
 
@@ -236,11 +237,13 @@ void HeaderLines::add(std::string_view name, std::string_view value) {
     throw UsageError("the value of header field " + std::string(name) +
                      " has a line break or another control character in it");
   }
+  if (is_own(name) || is_own(value)) return add(std::string(name), std::string(value));
   lines_.push_back({.at = text_.size(), .name_bytes = name.size(), .value_bytes = value.size()});
   text_.append(name).append(": ").append(value).append("\r\n");
 }
 
 void HeaderLines::set(std::string_view name, std::string_view value) {
+  if (is_own(name) || is_own(value)) return set(std::string(name), std::string(value));
   remove(name);
   add(name, value);
 }
@@ -262,6 +265,13 @@ void HeaderLines::remove(std::string_view name) noexcept {
 void HeaderLines::clear() noexcept {
   text_.clear();
   lines_.clear();
+}
+
+bool HeaderLines::is_own(std::string_view view) const noexcept {
+  // std::less: pointers into different objects have no order but this.
+  std::less<const char*> before;
+  return !view.empty() && !before(view.data(), text_.data()) &&
+         before(view.data(), text_.data() + text_.size());
 }
 
 Header HeaderLines::field(const Line& line) const noexcept {

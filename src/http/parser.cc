@@ -287,11 +287,12 @@ bool MessageParser::examine_request_line(std::string_view line) noexcept {
 }
 
 bool MessageParser::examine_coding() noexcept {
-  if (!has_transfer_encoding()) return true;
-  if (parser_.http_minor == 0) return refuse(400, "HTTP/1.0 has no transfer codings");
+  // By the field and not by llhttp's flag: that is not set for an empty one.
   for (const Header& field : fields_) {
-    if (equal_ignoring_case(field.name, "transfer-encoding") &&
-        !equal_ignoring_case(field.value, "chunked")) {
+    if (!equal_ignoring_case(field.name, "transfer-encoding")) continue;
+    if (parser_.http_minor == 0) return refuse(400, "HTTP/1.0 has no transfer codings");
+    if (field.value.empty()) return refuse(400, "a transfer coding without a name");
+    if (!equal_ignoring_case(field.value, "chunked")) {
       return refuse(501, "the only transfer coding is chunked");
     }
   }

@@ -76,6 +76,11 @@ Task<Result<void>> Response::write_file(Descriptor& file, FileRange range) {
 
 Task<Result<void>> Response::flush() { return sink_->flush(*this); }
 
+void Response::rest() noexcept {
+  headers_ = {};
+  body_ = {};
+}
+
 void Response::reset(detail::ResponseSink& sink) noexcept {
   sink_ = &sink;
   status_ = 200;

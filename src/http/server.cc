@@ -61,6 +61,15 @@ Task<void> Server::serve_connection(Transport& transport) {
   co_await connection.run();
 }
 
+Server::Serving::Serving(Server& server) : server_(server) {
+  if (server.is_serving_) {
+    throw UsageError(
+        "http::Server::serve() is running already: another listener needs another Server");
+  }
+  server.is_serving_ = true;
+  server.is_stopping_ = false;
+}
+
 void Server::stop_connections() noexcept {
   is_stopping_ = true;
   for (detail::ServedConnection& connection : connections_) connection.stop();
@@ -81,6 +90,8 @@ Task<Result<void>> serve_on(IOContext& context, net::Address where, Handler& han
     if (!listener) co_return std::unexpected(listener.error());
     listeners.push_back(std::move(*listener));
   }
+  std::size_t share = (options.limits.connections_max + context.workers() - 1) / context.workers();
+  options.limits.connections_max = share;
   auto serve_all = [&](Nursery& workers) -> Task<NurseryEnd> {
     for (std::size_t i = 0; i < context.workers(); ++i) {
       auto serve = [&handler, &options, &listener = listeners[i]]() -> Task<void> {

@@ -129,7 +129,8 @@ std::string percent_encoded(std::string_view text) {
 // Blocks.
 std::string listing(UniqueFd directory, std::string_view title, bool hidden) {
   std::vector<std::string> names;
-  if (DIR* entries = ::fdopendir(directory.release())) {
+  if (DIR* entries = ::fdopendir(directory.get())) {
+    static_cast<void>(directory.release());
     while (const dirent* entry = ::readdir(entries)) {
       std::string name = entry->d_name;
       if (name == "." || name == ".." || (!hidden && name.starts_with('.'))) continue;

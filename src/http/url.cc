@@ -205,6 +205,7 @@ class Url::Parser {
     if (path.empty()) path = "/";
     url.target_ = without_dots(path);
     url.target_ += given.substr(question);
+    if (url.target_.size() > kBytesMax) return fail(at_, "it is longer than Url::kBytesMax");
     at_ = end;
     return fragment();
   }

@@ -139,8 +139,8 @@ Result<void> ContextCell::set_up(SSL_CTX& context, Snapshot& snapshot,
     throw std::bad_alloc();
   }
   if (options.resume_sessions) {
-    if (!sessions_) sessions_ = std::make_shared<SessionCache>();
-    snapshot.sessions = sessions_;
+    // A new one with every reload: a session that is resumed shows the certificate that it began with.
+    snapshot.sessions = std::make_shared<SessionCache>();
     SSL_CTX_set_session_cache_mode(&context, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
     SSL_CTX_sess_set_new_cb(&context, EngineCallbacks::keep_session);
   } else {

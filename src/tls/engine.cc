@@ -149,6 +149,10 @@ Engine::~Engine() {
 
 void Engine::expect_host() {
   X509_VERIFY_PARAM* expected = SSL_get0_param(ssl_);
+  // OpenSSL would take it for any name below.
+  if (host_.starts_with('.')) {
+    weft::detail::throw_usage_error("tls: the name of a host does not begin with a dot");
+  }
   bool done;
   if (is_address(host_)) {
     done = X509_VERIFY_PARAM_set1_ip_asc(expected, host_.c_str()) == 1;

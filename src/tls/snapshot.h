@@ -41,7 +41,10 @@ class ContextCell {
   [[nodiscard]] std::chrono::nanoseconds handshake_timeout() const noexcept {
     return std::visit([](const auto& options) { return options.handshake_timeout; }, options_);
   }
-  [[nodiscard]] std::size_t session_count() const { return sessions_ ? sessions_->count() : 0; }
+  [[nodiscard]] std::size_t session_count() const {
+    std::shared_ptr<const Snapshot> snapshot = now();
+    return snapshot->sessions ? snapshot->sessions->count() : 0;
+  }
 
  private:
   Result<std::shared_ptr<const Snapshot>> build(const std::optional<Identity>& identity);
@@ -51,7 +54,6 @@ class ContextCell {
   void keep_ticket_keys(SSL_CTX& context);
 
   const std::variant<ClientOptions, ServerOptions> options_;
-  std::shared_ptr<SessionCache> sessions_;
   mutable std::mutex mutex_;
   std::mutex renewing_;  // one renew() at a time
   std::shared_ptr<const Snapshot> snapshot_;

@@ -83,6 +83,7 @@ void Inflater::end() noexcept {
 Inflater::Step Inflater::add(std::span<const std::byte> piece, std::string& out,
                              std::size_t bytes_max) {
   begin();
+  bytes_max = std::min(bytes_max, std::numeric_limits<std::size_t>::max() - 1);
   WEFT_ASSERT(piece.size() <= kInputBytesMax, "a piece of a frame is small");
   give(stream_, piece);
   while (true) {

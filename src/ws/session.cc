@@ -112,9 +112,11 @@ Session::Session(http::Transport& transport, SessionSetup setup)
 
 Task<void> Session::run(std::function<Task<void>(Connection&)> talk) {
   auto body = [&]() -> Task<void> { co_await talk_and_close(talk); };
-  auto leave = [this]() -> Task<void> { co_await wait_for_users(); };
+  auto leave = [this]() -> Task<void> {
+    co_await wait_for_users();
+    co_await linger();
+  };
   co_await try_(body).finally(leave);
-  co_await linger();
 }
 
 Task<void> Session::talk_and_close(std::function<Task<void>(Connection&)>& talk) {
@@ -166,6 +168,10 @@ Task<void> Session::serve(Handler& handler, const http::Request& request) {
 // W6. Who waits in an operation has been told that it ended, or is now.
 Task<void> Session::wait_for_users() {
   if (!end_) lose(make_error_code(std::errc::operation_canceled));
+  if (is_receiving_) {  // in a read that knows nothing of the end
+    is_broken_ = true;
+    transport_.close();
+  }
   while (uses_ > 0) co_await left_.park();
 }
 
@@ -174,7 +180,7 @@ Task<void> Session::wait_for_users() {
 Task<void> Session::linger() {
   if (is_broken_) co_return;
   if (has_failed_) {
-    Result<void> shut = co_await transport_.shutdown_write();
+    Result<void> shut = co_await within(setup_.limits.close_timeout, transport_.shutdown_write());
     if (!shut) co_return;
   } else if (setup_.role == Role::server) {
     co_return;
@@ -251,6 +257,10 @@ Task<Result<void>> Session::close(CloseCode code, std::string_view reason) {
 
 Task<Result<Message>> Session::receive() {
   Use use(*this);
+  if (is_dropping_) {  // somebody has closed it meanwhile, and reads until the end
+    co_await ended_.wait();
+    co_return std::unexpected(end_);
+  }
   Turn turn(*this);
   co_await finish_if_cancelled();
   co_return co_await next_message();
@@ -258,6 +268,7 @@ Task<Result<Message>> Session::receive() {
 
 Task<void> Session::drop_until_end() {
   Turn turn(*this);
+  is_dropping_ = true;
   while (!end_) {
     Result<Message> dropped = co_await next_message();
     if (!dropped) co_return;
@@ -298,16 +309,19 @@ Task<void> Session::read_more() {
   codec_.rest();
   const Limits& limits = setup_.limits;
   bool has_pings = limits.ping_interval.count() > 0;
-  milliseconds wait = awaits_pong_ ? limits.pong_timeout : limits.ping_interval;
+  // From the last byte, or the ping, and not from this call: who receives with a timeout of its own comes here often.
+  TimePoint due = heard_or_pinged_ + (awaits_pong_ ? limits.pong_timeout : limits.ping_interval);
   Result<PooledBytes> more;
   if (has_pings) {
-    more = co_await within(wait, transport_.read());
+    auto left = std::chrono::ceil<milliseconds>(due - now());
+    more = co_await within(std::max(left, milliseconds(0)), transport_.read());
   } else {
     more = co_await transport_.read();
   }
   if (end_) co_return;
   if (more && !more->empty()) {
     awaits_pong_ = false;
+    heard_or_pinged_ = now();
     lent_ = std::move(*more);
     input_ = {lent_.data(), lent_.size()};
   } else if (more) {
@@ -320,6 +334,7 @@ Task<void> Session::read_more() {
     lose(make_error_code(Error::pong_timeout));
   } else {
     awaits_pong_ = ping_ = true;
+    heard_or_pinged_ = now();
     work_.unpark_all();
   }
 }
@@ -438,6 +453,17 @@ Task<Result<void>> Session::write_some() {
 }
 
 Task<void> Session::write_loop() {
+  // Cancelled: nobody is left to write, and whoever waits for that, shielded, must hear of it.
+  struct Leaves {
+    Session& session;
+    bool is_done = false;
+    explicit Leaves(Session& of) : session(of) {}
+    Leaves(const Leaves&) = delete;
+    Leaves& operator=(const Leaves&) = delete;
+    ~Leaves() {
+      if (!is_done) session.lose(make_error_code(std::errc::operation_canceled));
+    }
+  } leaves(*this);
   while (!is_broken_) {
     if (in_flight_written_ == in_flight_.size()) {
       in_flight_.clear();
@@ -450,6 +476,7 @@ Task<void> Session::write_loop() {
       Result<void> written = co_await write_some();
       if (!written) lose(written.error());
     } else if (close_is_written_) {
+      drained_.unpark_all();
       break;
     } else {
       drained_.unpark_all();
@@ -457,9 +484,11 @@ Task<void> Session::write_loop() {
       co_await work_.park();
     }
   }
-  if (is_broken_ || end_) co_return;
-  auto in_time = co_await timeout(setup_.limits.close_timeout, ended_.wait());
-  if (!in_time && !end_) lose(make_error_code(Error::close_timeout));
+  if (!is_broken_ && !end_) {
+    auto in_time = co_await timeout(setup_.limits.close_timeout, ended_.wait());
+    if (!in_time && !end_) lose(make_error_code(Error::close_timeout));
+  }
+  leaves.is_done = true;
 }
 
 }  // namespace detail

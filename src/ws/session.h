@@ -27,6 +27,7 @@
 #include "weft/sync/event.h"
 #include "weft/sync/local_mutex.h"
 #include "weft/sync/parking_lot.h"
+#include "weft/time/sleep.h"
 #include "weft/ws/connection.h"
 #include "weft/ws/handler.h"
 #include "weft/ws/limits.h"
@@ -123,7 +124,9 @@ class Session final : public Connection {
   PooledBytes lent_;
   std::span<const std::byte> input_;  // in lent_, or in setup_.read_ahead
   bool is_receiving_ = false;
+  bool is_dropping_ = false;  // close() receives, and drops it
   bool awaits_pong_ = false;
+  TimePoint heard_or_pinged_ = now();
 
   std::list<Outgoing> queue_;
   std::size_t queued_ = 0;

@@ -13,6 +13,7 @@ enum class Error {
   write_timeout,       // Limits::write_timeout
   wrong_length,        // more, or less, than content_length() said
   upgraded,            // another protocol has taken over
+  broken_off,          // an earlier write of this answer was cut off in the middle
 
   // The client's.
   bad_url,             // Url::parse() says where

@@ -12,7 +12,7 @@ struct Limits {
   std::size_t connections_max = 10'000;
 
   std::size_t target_bytes_max = 8 * 1024;  // 414
-  std::size_t head_bytes_max = 16 * 1024;   // 431: the request line and all fields, or all trailers
+  std::size_t head_bytes_max = 16 * 1024;   // 431: the request line and all fields; 400: trailers
   std::size_t header_fields_max = 100;      // 431
   std::uint64_t body_bytes_max = 1024 * 1024;  // 413; Body::allow() for one request
 

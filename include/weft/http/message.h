@@ -94,6 +94,8 @@ class HeaderLines {
     std::size_t name_bytes, value_bytes;
   };
   [[nodiscard]] Header field(const Line& line) const noexcept;
+  // Whether `view` lies in text_, and is gone with the next change.
+  [[nodiscard]] bool is_own(std::string_view view) const noexcept;
 
   std::string text_;
   std::vector<Line> lines_;

@@ -106,7 +106,8 @@ class Response {
   [[nodiscard]] const HeaderLines& headers() const noexcept { return headers_; }
   [[nodiscard]] bool closes() const noexcept { return closes_; }
   [[nodiscard]] std::optional<std::uint64_t> content_length() const noexcept { return length_; }
-  [[nodiscard]] std::size_t kept_bytes() const noexcept { return body_.capacity(); }
+  // Nothing will be asked for a while: gives its memory back.
+  void rest() noexcept;
 
  private:
   void require_head(const char* what) const;

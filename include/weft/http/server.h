@@ -83,7 +83,7 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Whatever `listener` accepts. Requires: it lives until this has ended.
+  // Whatever `listener` accepts. Requires: it lives until this has ended. Once it has, it may be called again; UsageError before.
   template <class Listener>
   [[nodiscard]] Task<void> serve(Listener& listener);
   // One connection, until it ends.
@@ -96,6 +96,18 @@ class Server {
   [[nodiscard]] detail::DateLine& date() noexcept { return date_; }
 
  private:
+  // One serve() at a time: a stop is for all connections.
+  class Serving {
+   public:
+    explicit Serving(Server& server);
+    Serving(const Serving&) = delete;
+    Serving& operator=(const Serving&) = delete;
+    ~Serving() { server_.is_serving_ = false; }
+
+   private:
+    Server& server_;
+  };
+
   void stop_connections() noexcept;
   Task<void> drain(Nursery& running, Event& ended);
 
@@ -105,6 +117,7 @@ class Server {
   IntrusiveList<detail::ServedConnection> connections_;
   std::size_t connection_count_ = 0;
   bool is_stopping_ = false;
+  bool is_serving_ = false;
 };
 
 template <class Listener>
@@ -114,6 +127,15 @@ Task<void> Server::serve(Listener& listener) {
     StreamTransport transport(std::move(stream));
     co_await serve_connection(transport);
   };
+  // Also when net::serve() throws: there is nothing to drain then.
+  struct Ends {
+    Event& ended;
+    explicit Ends(Event& event) : ended(event) {}
+    Ends(const Ends&) = delete;
+    Ends& operator=(const Ends&) = delete;
+    ~Ends() { ended.set(); }
+  };
+  Serving serving_now(*this);
   // The connections are in a nursery of their own, which the cancel reaches only by way of the drain.
   auto serving = [&](Nursery& outer) -> Task<NurseryEnd> {
     auto connections = [&](Nursery& inner) -> Task<NurseryEnd> {
@@ -123,8 +145,8 @@ Task<void> Server::serve(Listener& listener) {
       };
       auto wait = [&, goodbye]() -> Task<void> { co_await until_cancelled_and(goodbye); };
       outer.start(wait);
+      Ends ends(ended);
       co_await net::serve(listener, {.connections_max = options_.limits.connections_max}, answer);
-      ended.set();
       co_return join;
     };
     co_await noncancellable(with_nursery(connections));
@@ -133,7 +155,8 @@ Task<void> Server::serve(Listener& listener) {
   co_await with_nursery(serving);
 }
 
-// On every worker of `context`, each with a listener of its own at `where` (port 0 is not for this: each would have another).
+// On every worker of `context`, each with a listener of its own at `where` (port 0 is not for this: each would have another) and its
+// share of connections_max.
 // Requires: `handler` may be called on several threads. Errors: those of TcpListener::listen(), before anything is served.
 [[nodiscard]] Task<Result<void>> serve_on(IOContext& context, net::Address where, Handler& handler,
                                           ServerOptions options = {});

@@ -75,6 +75,7 @@ class Connection {
   }
 
   [[nodiscard]] S& transport() noexcept { return transport_; }
+  [[nodiscard]] const S& transport() const noexcept { return transport_; }
   [[nodiscard]] Engine& engine() noexcept { return engine_; }
 
   Task<Result<void>> handshake() {

@@ -43,6 +43,8 @@ namespace weft::inline v0::tls {
 template <net::Stream S>
 class [[nodiscard]] Stream {
  public:
+  static constexpr bool kEncrypted = true;
+
   Stream() noexcept = default;
   // `host`: as Engine.
   Stream(S transport, const ClientContext& context, std::string host)
@@ -79,6 +81,11 @@ class [[nodiscard]] Stream {
   }
 
   // All of these, Requires: not moved from.
+  [[nodiscard]] auto peer_address() const noexcept
+    requires requires(const S& transport) { transport.peer_address(); }
+  {
+    return connection_->transport().peer_address();
+  }
   [[nodiscard]] S& transport() noexcept { return connection_->transport(); }
   [[nodiscard]] Engine& engine() noexcept { return connection_->engine(); }
   [[nodiscard]] std::string_view alpn() const noexcept { return connection_->engine().alpn(); }

@@ -221,6 +221,113 @@ TEST_F(HttpServer, ALengthThatIsNotKeptEndsTheConnection) {
   EXPECT_EQ(text.find("five"), text.npos);
 }
 
+// A peer whose window is full: what a handler gives up in the middle cannot be made good by what it writes next.
+TEST_F(HttpServer, AWriteThatWasGivenUpBreaksTheAnswer) {
+  std::error_code second;
+  bool is_begun = false;
+  Router only;
+  only.get("/x", [&](const Request&, Response& response) -> Task<void> {
+    std::string large(20'000, 'x');
+    response.content_length(40'000);
+    auto given_up = co_await timeout(5ms, response.write(large));
+    is_begun = !given_up;
+    Result<void> written = co_await response.write(large);
+    if (!written) second = written.error();
+  });
+  EventLoop loop;
+  Server server(only, {.limits = {.linger_timeout = 20ms}});
+  std::string answer;
+  auto talk = [&]() -> Task<void> {
+    auto [client, served] = net::memory_streams({.bytes_max = 1000});
+    net::MemoryStream mine = std::move(client);
+    StreamTransport transport(std::move(served));
+    auto question = [&]() -> Task<void> {
+      Result<void> sent = co_await net::write_all(
+          mine, "GET /x HTTP/1.1\r\nHost: a\r\n\r\nGET /x HTTP/1.1\r\nHost: a\r\n\r\n");
+      or_throw(sent);
+      co_await sleep_for(50ms);  // and reads nothing meanwhile
+      answer = co_await test::read_to_end(mine);
+    };
+    auto serve = [&]() -> Task<void> { co_await server.serve_connection(transport); };
+    co_await all_of(serve(), question());
+  };
+  run(loop, talk());
+  EXPECT_TRUE(is_begun);
+  EXPECT_EQ(second, Error::broken_off);
+  EXPECT_EQ(answer.find("HTTP/1.1", 1), answer.npos) << "an answer behind one that was broken off";
+  EXPECT_LT(answer.size(), 40'000u);
+}
+
+// One task reads the body, another writes, and the peer does both at once.
+TEST_F(HttpServer, ABodyIsReadWhileTheAnswerIsWritten) {
+  routes.post("/both", [](const Request& request, Response& response) -> Task<void> {
+    auto both = [&](Nursery& nursery) -> Task<NurseryEnd> {
+      auto write = [&]() -> Task<void> {
+        for (int i = 0; i < 300; ++i) or_throw(co_await response.write(std::string(1000, 'w')));
+      };
+      nursery.start(write);
+      std::array<std::byte, 700> buffer;
+      while (true) {
+        Result<std::size_t> count = co_await request.body().read_some(buffer);
+        if (or_throw(count) == 0) break;
+      }
+      co_return join;
+    };
+    co_await with_nursery(both);
+  });
+  std::string body(300'000, 'r');
+  Talk talk{.options = {.limits = {.output_bytes = 4000}},
+            .wire = {.bytes_max = 3000, .write_bytes_max = 900}};
+  auto answers = ask("POST /both HTTP/1.1\r\nHost: a\r\nContent-Length: 300000\r\n\r\n" + body +
+                         "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+                     talk);
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_TRUE(answers[0].body == std::string(300'000, 'w'));
+  EXPECT_EQ(answers[1].body, "Hello.\n");
+}
+
+TEST_F(HttpServer, WhatWasAnsweredBeforeABrokenAnswerIsNotLost) {
+  routes.get("/throws", [](const Request&, Response& response) -> Task<void> {
+    or_throw(co_await response.write("begun"));
+    throw std::runtime_error("on purpose");
+  });
+  auto answers = ask("GET / HTTP/1.1\r\nHost: a\r\n\r\nGET /throws HTTP/1.1\r\nHost: a\r\n\r\n");
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[0].body, "Hello.\n");
+}
+
+TEST_F(HttpServer, ALengthWithoutABodyIs500AndForHeadTheLength) {
+  routes.get("/promised", [](const Request&, Response& response) -> Task<void> {
+    response.content_length(10);
+    co_return;
+  });
+  EXPECT_EQ(status_of("GET /promised HTTP/1.1\r\nHost: a\r\n\r\n"), 500);
+  auto answers = parse_answers(Talk{}(routes, "HEAD /promised HTTP/1.1\r\nHost: a\r\n\r\n"), true);
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[0].field("content-length"), "10");
+}
+
+TEST_F(HttpServer, AFieldMayBeCopiedFromAnother) {
+  routes.get("/copy", [](const Request&, Response& response) -> Task<void> {
+    response.header("a", std::string(100, 'v'));
+    for (int i = 0; i < 20; ++i)
+      response.header("b" + std::to_string(i), *response.find_header("a"));
+    response.set_header("a", *response.find_header("b0"));
+    co_return;
+  });
+  auto answers = ask("GET /copy HTTP/1.1\r\nHost: a\r\n\r\n");
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[0].field("b19"), std::string(100, 'v'));
+  EXPECT_EQ(answers[0].field("a"), std::string(100, 'v'));
+}
+
+TEST_F(HttpServer, AnAccessLogThatThrowsIsLoggedItself) {
+  Talk talk{
+      .options = {.access_log = [](const AccessRecord&) { throw std::runtime_error("full"); }}};
+  EXPECT_EQ(ask("GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", talk).size(),
+            2u);
+}
+
 TEST_F(HttpServer, AnUnreadBodyIsSkippedUpToALimit) {
   std::string body(1000, 'b');
   std::string post = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n" + body;
