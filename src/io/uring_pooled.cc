@@ -63,7 +63,8 @@ void UringIO::read_ahead(UringEntry& entry) noexcept {
   sqe.opcode = IORING_OP_RECV;
   sqe.fd = entry.fd;
   sqe.ioprio = IORING_RECV_MULTISHOT;
-  if (entry.drained) sqe.ioprio |= IORING_RECVSEND_POLL_FIRST;
+  // Not POLL_FIRST, even where there is nothing: a multishot recv that has polled before it first read, and then read all the bytes
+  // there were, waits for the next event; and a reset that had come along with them is none (seen on Linux 6.18).
   sqe.flags = IOSQE_BUFFER_SELECT;
   sqe.buf_group = UringBuffers::kGroup;
   sqe.user_data = address_of(&entry) | kStream;

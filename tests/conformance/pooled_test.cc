@@ -183,6 +183,29 @@ TEST_P(Pooled, AResetComesAfterTheDataAndIsNotMistakenForTheEnd) {
   });
 }
 
+// A reader who comes back when the last bytes and the reset are both there already. io_uring began to read ahead by
+// waiting for an event, and the reset was none any more.
+TEST_P(Pooled, AResetThatCameWithTheDataIsSeenByWhoComesLater) {
+  on_loop([]() -> Task<void> {
+    Pair pair = tcp_pair();
+    co_await warm_up(pair);
+    // Another kind of read ends the reading ahead, and leaves nothing.
+    put(pair.theirs, "b");
+    std::string second = co_await read_text(pair.ours, 1);
+    EXPECT_EQ(second, "b");
+    co_await settle();
+    put(pair.theirs, "last");
+    linger reset{.l_onoff = 1, .l_linger = 0};
+    ::setsockopt(pair.theirs.get(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+    pair.theirs.reset();
+    co_await settle();
+    std::string last = co_await take_text(pair.ours, 4);
+    EXPECT_EQ(last, "last");
+    Result<PooledBytes> end = co_await within(2s, pair.ours.read_pooled());
+    EXPECT_TRUE(is_error(end, std::errc::connection_reset));
+  });
+}
+
 TEST_P(Pooled, AFileIsReadFromWhereItStands) {
   on_loop([]() -> Task<void> {
     UniqueFd fd(checked(::memfd_create("pooled", MFD_CLOEXEC), "memfd_create"));
