@@ -52,7 +52,9 @@ TEST(NetAddress, RefusesWhatIsNone) {
         "[1111:2222:3333:4444:5555:6666:7777:8888:9999:aaaa:bbbb:cccc:dddd]:1"}) {
     auto address = Address::parse(text);
     EXPECT_FALSE(address.has_value()) << text << " was read as " << address->to_string();
-    if (!address) EXPECT_EQ(address.error(), std::errc::invalid_argument) << text;
+    if (!address) {
+      EXPECT_EQ(address.error(), std::errc::invalid_argument) << text;
+    }
   }
   EXPECT_FALSE(Address::parse(std::string_view("127.0.0.1\0:80", 13)).has_value());
 }
