@@ -322,8 +322,8 @@ TEST(WebSocketClient, DoesNotSendWhatWouldBeAnotherRequest) {
 // Upgrades like an Endpoint, but with these fields instead.
 class Liar final : public http::Handler {
  public:
-  explicit Liar(std::vector<std::pair<std::string, std::string>> fields)
-      : fields_(std::move(fields)) {}
+  using Fields = std::vector<std::pair<std::string, std::string>>;
+  explicit Liar(Fields fields) : fields_(std::move(fields)) {}
   Task<void> handle_request(const http::Request& request, http::Response& response,
                             http::Connection& connection) override {
     std::string key(request.headers().find("sec-websocket-key").value_or(""));
@@ -370,17 +370,18 @@ Result<ws::Close> ask_liar(Liar& liar, ws::ClientOptions options = {}) {
 }
 
 TEST(WebSocketClient, BelievesWhatItAskedForOnly) {
-  Liar honest({});
+  Liar honest(Liar::Fields{});
   EXPECT_EQ(ask_liar(honest).value().code, 1000);
-  Liar protocol({{"sec-websocket-protocol", "chat"}});
+  Liar protocol(Liar::Fields{{"sec-websocket-protocol", "chat"}});
   EXPECT_EQ(ask_liar(protocol).error(), ws::Error::bad_handshake);
   ws::ClientOptions offers;
   offers.subprotocols = {"chat"};
   offers.deflate.emplace();
   EXPECT_EQ(ask_liar(protocol, offers).value().code, 1000);
-  Liar two({{"sec-websocket-protocol", "chat"}, {"sec-websocket-protocol", "chat"}});
+  Liar two(Liar::Fields{{"sec-websocket-protocol", "chat"}, {"sec-websocket-protocol", "chat"}});
   EXPECT_EQ(ask_liar(two, offers).error(), ws::Error::bad_handshake);
-  Liar extension({{"sec-websocket-extensions", "permessage-deflate; server_max_window_bits=12"}});
+  Liar extension(
+      Liar::Fields{{"sec-websocket-extensions", "permessage-deflate; server_max_window_bits=12"}});
   EXPECT_EQ(ask_liar(extension).error(), ws::Error::bad_handshake);
   EXPECT_EQ(ask_liar(extension, offers).value().code, 1000);
   for (const char* answer :
@@ -389,17 +390,17 @@ TEST(WebSocketClient, BelievesWhatItAskedForOnly) {
         "permessage-deflate; server_max_window_bits=12; client_max_window_bits=8",
         "permessage-deflate; server_max_window_bits=12, permessage-deflate", "x-other",
         "permessage-deflate; server_max_window_bits=12; x"}) {
-    Liar wrong({{"sec-websocket-extensions", answer}});
+    Liar wrong(Liar::Fields{{"sec-websocket-extensions", answer}});
     EXPECT_EQ(ask_liar(wrong, offers).error(), ws::Error::bad_handshake) << answer;
   }
 }
 
 // 5.1: a server does not mask; 5.3: a client does, each frame by a key of its own.
 TEST(WebSocketClient, MasksAndIsNotMasked) {
-  Liar masking({});
+  Liar masking(Liar::Fields{});
   masking.to_send = close_frame(1000);
   EXPECT_EQ(ask_liar(masking).value().code, 1002);
-  Liar honest({});
+  Liar honest(Liar::Fields{});
   honest.to_send = std::string("\x89\x01x\x89\x01y\x88\x02\x03\xe8", 10);
   EXPECT_EQ(ask_liar(honest).value().code, 1000);
   std::string_view rest = honest.received;
