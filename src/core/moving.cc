@@ -155,6 +155,11 @@ void CancellationRuntime::arrive(Strand& strand) noexcept {
   Executor& loop = *detail::this_thread().executor;
   ++loop.strands_;
   loop.port().arrivals.arrived();
+  list_if_guest(strand, loop);
+  // Before anything is made ready: resume_on() is a cancel point after the move, too.
+  if (loop.port().arrivals.refuses()) {
+    cancel(strand, loop.port().group ? reasons::context_stopped : reasons::loop_stopped);
+  }
   Frame& top = *strand.top;
   if (top.phase_ == Phase::moving) {
     top.phase_ = Phase::ready;
@@ -171,10 +176,6 @@ void CancellationRuntime::arrive(Strand& strand) noexcept {
     }
   }
   push_ready(strand, loop);
-  list_if_guest(strand, loop);
-  if (loop.port().arrivals.refuses()) {
-    cancel(strand, loop.port().group ? reasons::context_stopped : reasons::loop_stopped);
-  }
 }
 
 void CancellationRuntime::arrive_with_errors(detail::PostNode& node) noexcept {

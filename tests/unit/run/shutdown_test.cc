@@ -231,15 +231,16 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(ShutdownSpread, WhatWorkersSendEachOtherMeanwhileIsTaken) {
   for (bool moves : {false, true}) {
     live = 0;
-    std::atomic<bool> reached_first = false;
+    std::atomic<bool> begun = false, reached_first = false;
     bool went_on = false;
     IOContext ctx{{.workers = 2}};
     auto main = [&]() -> Task<void> {
+      while (!begun) std::this_thread::yield();  // so it is the other worker's task, not of this one
       test::OnExit ended([&] { reached_first = true; });
       co_await suspend_forever();
     };
     auto sends = [&]() -> Task<void> {
-      co_await resume_on(ctx.loop(1));
+      begun = true;
       ctx.stop();
       while (!reached_first) std::this_thread::yield();  // and so nothing reaches this worker
       if (moves) {
