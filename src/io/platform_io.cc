@@ -253,7 +253,7 @@ bool PlatformIO::take_slot(IoOperation& operation) {
               ? "one reader at a time: another task reads from, or accepts on, this descriptor"
               : "one writer at a time: another task writes to, or connects, this descriptor");
     }
-    if (operation.code == IoCode::accept && take_accepted(operation)) return false;
+    if (take_accepted(operation)) return false;
     if (take_kept(operation)) return false;
     if (operation.code == IoCode::read_pooled && !pool_) pool_ = make_pool();
     slot = &operation;
@@ -316,6 +316,11 @@ bool PlatformIO::take_accepted(IoOperation& operation) noexcept {
   std::vector<UniqueFd>& queue = operation.entry->accepted;
   if (queue.empty()) [[likely]]
     return false;
+  if (operation.code == IoCode::readable) {
+    operation.result = 0;
+    return true;
+  }
+  if (operation.code != IoCode::accept) return false;
   operation.result = queue.front().release();
   queue.erase(queue.begin());
   detail::tell_peer(operation);

@@ -121,9 +121,14 @@ void ReadinessIO::finish_done() noexcept {
   }
 }
 
+void ReadinessIO::quiesce(IoEntry& entry) noexcept {
+  auto& quiet = static_cast<ReadinessEntry&>(entry);
+  if (quiet.watched) unwatch(quiet);
+}
+
 void ReadinessIO::drop_entry(IoEntry& entry) noexcept {
+  quiesce(entry);
   auto& dropped = static_cast<ReadinessEntry&>(entry);
-  if (dropped.watched) unwatch(dropped);
   dropped.next_dropped = std::exchange(dropped_, &dropped);
 }
 

@@ -50,6 +50,7 @@ class ReadinessIO : public PlatformIO {
 
  private:
   [[nodiscard]] IoEntry* make_entry(int fd) final { return new ReadinessEntry(fd); }
+  void quiesce(IoEntry& entry) noexcept final;
   void drop_entry(IoEntry& entry) noexcept final;
   [[nodiscard]] bool wants_nonblocking() const noexcept final { return true; }
   bool begin(IoOperation& operation) final;

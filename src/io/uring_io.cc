@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <utility>
 
 #include "read_ahead.h"
 #include "system_call.h"
@@ -104,6 +105,8 @@ bool UringIO::begin(IoOperation& operation) {
     return begin_pooled(operation);
   } else if (is_batch(operation.code)) {
     poll_for(operation);
+  } else if (operation.code == IoCode::readable && entry_of(operation).accepts_ahead) {
+    entry_of(operation).reader_waits = true;
   } else if (operation.code == IoCode::accept && abilities_.is_recent) {
     UringEntry& entry = entry_of(operation);
     entry.accepted.reserve(kAcceptedMax);
@@ -141,15 +144,22 @@ void UringIO::poll_for(IoOperation& operation) noexcept {
 // A WRITEV could raise SIGPIPE.
 void UringIO::submit_message(IoOperation& operation) noexcept {
   io_uring_sqe& sqe = next_entry_for(operation);
+  sqe.msg_flags = MSG_NOSIGNAL;
+  auto* parts = static_cast<iovec*>(operation.address);
+  if (operation.length == 1) {  // the kernel needs no header to copy
+    sqe.opcode = IORING_OP_SEND;
+    sqe.addr = address_of(parts->iov_base);
+    sqe.len = static_cast<std::uint32_t>(std::min<std::size_t>(parts->iov_len, kBytesMax));
+    return;
+  }
   auto place = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(operation.scratch));
   msghdr& message = messages_[UringRing::slot_of(place)];
   message = {};
-  message.msg_iov = static_cast<iovec*>(operation.address);
+  message.msg_iov = parts;
   message.msg_iovlen = operation.length;
   sqe.opcode = IORING_OP_SENDMSG;
   sqe.addr = address_of(&message);
   sqe.len = 1;
-  sqe.msg_flags = MSG_NOSIGNAL;
 }
 
 void UringIO::submit(IoOperation& operation) noexcept {
@@ -272,14 +282,18 @@ void UringIO::accepted(UringEntry& entry, std::int32_t result, std::uint32_t fla
       if (entry.accepts_ahead && entry.accepted.size() == kAcceptedMax) {
         submit_cancel(address_of(&entry) | kListener);
       }
+      if (std::exchange(entry.reader_waits, false)) finish(*entry.reader, 0);
       return;
     }
     waits->result = result;
     tell_peer(*waits);
     return finish(*waits, result);
   }
-  // Without a waiter, the next accept() will meet it again.
-  if (!waits) return;
+  // Without a waiter, the next accept() will meet it again. A readable() asks the kernel now.
+  if (!waits) {
+    if (std::exchange(entry.reader_waits, false)) submit(*entry.reader);
+    return;
+  }
   if (result == -ECANCELED || result == -EINTR) {
     if (!entry.accepts_ahead) accept_ahead(entry);
   } else if (result == -EAGAIN) {

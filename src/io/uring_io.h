@@ -9,7 +9,8 @@
 // Invariants
 //   V1  an operation that is with the driver has one submission or completion that names it, or its
 //       poll; nothing else names it. An accept() that waits may have none, but its entry has; and so
-//       has a reader's entry while reader_waits.
+//       has a reader's entry while reader_waits. (A poll beside a multishot accept would be told of
+//       connections that are gone when it looks.)
 //   V2  an entry is named by at most one multishot accept, and one multishot recv, from accept_ahead()
 //       or read_ahead() until a completion without CQE_F_MORE, which quiesce() waits for before the
 //       entry is freed or leaves.
@@ -43,7 +44,9 @@ struct UringEntry final : IoEntry {
   bool accepts_ahead = false;  // a multishot accept names this entry
   bool reads_ahead = false;    // a multishot recv does
   bool stopping = false;       // it was asked to end
-  bool reader_waits = false;   // `reader` waits for what the multishot recv brings, or for its end
+  bool reader_waits =
+      false;  // `reader` waits for what the multishot recv brings, or for its end; or
+              // is a readable(), and the multishot is the accept
 };
 
 class UringIO final : public PlatformIO {

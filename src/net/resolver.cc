@@ -186,6 +186,15 @@ Task<Result<std::vector<Address>>> ask(std::string host, std::uint16_t port,
   co_return question.answer();
 }
 
+// RFC 6761, 6.3: it and all names below it are this machine, and no name server is asked.
+bool is_localhost(std::string host) {
+  if (host.ends_with('.')) host.pop_back();
+  for (char& c : host) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return host == "localhost" || host.ends_with(".localhost");
+}
+
 }  // namespace
 
 Task<Result<std::vector<Address>>> resolve(std::string host, std::uint16_t port,
@@ -193,10 +202,18 @@ Task<Result<std::vector<Address>>> resolve(std::string host, std::uint16_t port,
   if (host.empty() || host.contains('\0')) {
     co_return std::unexpected(make_error_code(Error::bad_host_name));
   }
+  std::vector<Address> known;
   if (Result<Address> numeric = Address::parse_host(host, port)) {
-    bool wanted = options.family == Family::any || numeric->family() == native(options.family);
-    if (!wanted) co_return std::unexpected(make_error_code(Error::host_not_found));
-    co_return std::vector<Address>{*numeric};
+    known.push_back(*numeric);
+  } else if (is_localhost(host)) {
+    known = {Address::loopback_v6(port), Address::loopback_v4(port)};
+  }
+  if (!known.empty()) {
+    std::erase_if(known, [&options](const Address& address) {
+      return options.family != Family::any && address.family() != native(options.family);
+    });
+    if (known.empty()) co_return std::unexpected(make_error_code(Error::host_not_found));
+    co_return known;
   }
   co_return co_await within(options.timeout, ask(std::move(host), port, options));
 }

@@ -249,10 +249,31 @@ inline void drain(const UniqueFd& fd, std::size_t bytes) {
 
 // --- Tasks --------------------------------------------------------------------------------------
 
+// One read().
 inline Task<std::string> read_text(Descriptor& from, std::size_t most = 65536) {
   std::vector<std::byte> buffer(most);
   Result<std::size_t> count = co_await from.read(buffer);
   co_return text_of(std::span(buffer).first(or_throw(count)));
+}
+// A stream gives what it likes of what is there. These go on until so many bytes have come, or the end. The first
+// never asks for more than that; what the second gets beyond them shows.
+inline Task<std::string> read_exactly(Descriptor& from, std::size_t bytes) {
+  std::string text;
+  while (text.size() < bytes) {
+    std::string more = co_await read_text(from, bytes - text.size());
+    if (more.empty()) break;
+    text += more;
+  }
+  co_return text;
+}
+inline Task<std::string> read_at_least(Descriptor& from, std::size_t bytes) {
+  std::string text;
+  while (text.size() < bytes) {
+    std::string more = co_await read_text(from);
+    if (more.empty()) break;
+    text += more;
+  }
+  co_return text;
 }
 inline Task<void> write_all(Descriptor& to, std::string_view text) {
   while (!text.empty()) {

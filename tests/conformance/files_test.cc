@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Files: they do not wait, they block, and the loop does not.
+#include <coroutine>
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
 #include "driver_fixture.h"
+#include "support/temporary_directory.h"
 
 namespace {
 
@@ -11,18 +14,9 @@ using namespace weft;
 using namespace weft::test;
 
 struct Files : DriverTest {
-  Files() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "weft-files-XXXXXX").string();
-    directory = checked_directory(pattern);
-  }
-  ~Files() override { std::filesystem::remove_all(directory); }
-  static std::string checked_directory(std::string& pattern) {
-    if (!::mkdtemp(pattern.data())) throw std::system_error(errno, std::generic_category());
-    return pattern;
-  }
-  [[nodiscard]] std::string path(const char* name) const { return directory + "/" + name; }
+  [[nodiscard]] std::string path(const char* name) const { return directory.file(name); }
 
-  std::string directory;
+  test::TemporaryDirectory directory;
 };
 WEFT_ON_EVERY_DRIVER(Files);
 
@@ -99,7 +93,7 @@ TEST_P(Files, WhatTheSystemRefusesIsAnError) {
   on_loop([this]() -> Task<void> {
     Result<Descriptor> missing = co_await open_file(path("none"), O_RDONLY);
     EXPECT_TRUE(is_error(missing, std::errc::no_such_file_or_directory));
-    Result<Descriptor> directory_for_writing = co_await open_file(directory, O_WRONLY);
+    Result<Descriptor> directory_for_writing = co_await open_file(directory.path(), O_WRONLY);
     EXPECT_TRUE(is_error(directory_for_writing, std::errc::is_a_directory));
     Descriptor file = co_await open_now(path("a"), O_RDONLY | O_CREAT);
     std::byte buffer[4];
@@ -141,22 +135,61 @@ TEST_P(Files, ManyAtOnce) {
   });
 }
 
-// Closed under operations that are under way: they end, and then the number is free.
+// A wait that is over at once, and closes.
+struct CloseNow {
+  Descriptor& file;
+  EventLoop& loop;
+  std::size_t under_way;
+
+  [[nodiscard]] bool await_ready() const {
+    EXPECT_EQ(loop.statistics().operations, under_way);
+    file.close();
+    return true;
+  }
+  void await_suspend(std::coroutine_handle<>) const noexcept {}
+  void await_resume() const noexcept {}
+};
+Task<void> close_after(Descriptor& file, int turns) {
+  for (; turns > 0; --turns) co_await yield();
+  file.close();
+}
+
+constexpr std::size_t kWrites = 20;
+
+// All of them begin in one step, in which the loop hears of no end; then closer begins. Returns: what each of them
+// says that it has written.
+template <class Closer>
+Task<std::string> write_under_close(Descriptor& file, Closer closer) {
+  auto begin = [&]<std::size_t... kAt>(std::index_sequence<kAt...>) {
+    return all_of(file.pwrite(bytes_of("x"), kAt)..., std::move(closer));
+  };
+  auto results = co_await begin(std::make_index_sequence<kWrites>());
+  std::string written(kWrites, '\0');
+  auto look = [&]<std::size_t... kAt>(std::index_sequence<kAt...>) {
+    for (std::size_t at = 0; const Result<std::size_t>& each : {std::get<kAt>(results)...}) {
+      EXPECT_TRUE(each.has_value() ? *each == 1 : each.error() == std::errc::bad_file_descriptor);
+      written[at++] = each.has_value() ? 'x' : '\0';
+    }
+  };
+  look(std::make_index_sequence<kWrites>());
+  co_return written;
+}
+
+// Closed under operations that are under way: they end, and then the number is free. Each has done its work, or
+// says that it has not.
 TEST_P(Files, CloseUnderOperations) {
   on_loop([this]() -> Task<void> {
-    for (int i = 0; i < 20; ++i) {
-      Descriptor file = co_await open_now(path("a"), O_RDWR | O_CREAT);
-      auto write = [&](int at) -> Task<void> {
-        Result<std::size_t> count = co_await file.pwrite(bytes_of("x"), at);
-        EXPECT_TRUE(count.has_value() || is_error(count, std::errc::bad_file_descriptor));
-      };
-      auto body = [&](Nursery& nursery) -> Task<NurseryEnd> {
-        for (int at = 0; at < 20; ++at) nursery.start(write(at));
-        while (loop.statistics().operations < 20) co_await yield();
-        file.close();
-        co_return join;
-      };
-      co_await with_nursery(body);
+    for (int i = 0; i < 40; ++i) {
+      Descriptor file = co_await open_now(path("a"), O_RDWR | O_CREAT | O_TRUNC);
+      std::string said;
+      if (i % 2) {
+        said = co_await write_under_close(file, close_after(file, i % 8));
+      } else {
+        said = co_await write_under_close(file, CloseNow{file, loop, kWrites});
+      }
+      std::string written(kWrites, '\0');
+      std::ifstream(path("a")).read(written.data(), kWrites);
+      EXPECT_EQ(written, said);
     }
   });
   EXPECT_EQ(loop.statistics().descriptors, 0u);

@@ -50,7 +50,7 @@ TEST_P(Limits, AListenerSurvivesThatThereAreNoDescriptors) {
     Result<Descriptor> recovered = co_await accept();
     EXPECT_TRUE(recovered.has_value());
     put(second, "still there");
-    EXPECT_EQ(co_await read_text(*recovered), "still there");
+    EXPECT_EQ(co_await read_at_least(*recovered, 11), "still there");
   });
 }
 
@@ -121,7 +121,7 @@ TEST_P(Limits, AnAcceptThatPausesHoldsItsPlace) {
     Result<Descriptor> accepted = co_await std::move(paused);
     EXPECT_TRUE(accepted.has_value());
     put(at.client, "first come");
-    EXPECT_EQ(co_await read_text(*accepted), "first come");
+    EXPECT_EQ(co_await read_at_least(*accepted, 10), "first come");
   });
 }
 
@@ -223,7 +223,7 @@ TEST_P(Limits, ThousandsAreCancelledAtOnce) {
     EXPECT_EQ(sum, 0u);
     for (Pair& pair : pairs) {
       put(pair.theirs, "kept");
-      EXPECT_EQ(co_await read_text(pair.ours, 8), "kept");
+      EXPECT_EQ(co_await read_at_least(pair.ours, 4), "kept");
     }
   });
 }

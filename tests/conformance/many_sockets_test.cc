@@ -32,17 +32,6 @@ std::string message_of(std::size_t number) {
   return text;
 }
 
-// Returns: so many bytes, or fewer if they end before.
-Task<std::string> read_exactly(Descriptor& from, std::size_t bytes) {
-  std::string text;
-  while (text.size() < bytes) {
-    std::string more = co_await read_text(from, bytes - text.size());
-    if (more.empty()) break;
-    text += more;
-  }
-  co_return text;
-}
-
 // --- This process -------------------------------------------------------------------------------
 
 class Server {

@@ -9,6 +9,7 @@
 #include "dead_end.h"
 #include "dns_server.h"
 #include "driver_fixture.h"
+#include "support/temporary_directory.h"
 #include "weft/net/connect.h"
 
 namespace {
@@ -90,10 +91,29 @@ TEST_P(Resolving, AnAddressIsItselfAndNobodyIsAsked) {
   });
 }
 
+TEST_P(Resolving, LocalhostIsThisMachine) {
+  with_dns(ordinary, [](DnsServer& dns) -> Task<void> {
+    ResolveOptions options = asking(dns);
+    Addresses both{Address::loopback_v6(80), Address::loopback_v4(80)};
+    for (const char* name : {"localhost", "LocalHost.", "a.b.localhost", "x.LOCALHOST."}) {
+      Result<Addresses> found = co_await resolve(name, 80, options);
+      EXPECT_EQ(or_throw(found), both) << name;
+    }
+    options.family = Family::v4;
+    Result<Addresses> found = co_await resolve("localhost", 80, options);
+    EXPECT_EQ(or_throw(found), Addresses{Address::loopback_v4(80)});
+    EXPECT_TRUE(dns.asked.empty());
+    for (const char* name : {"notlocalhost", "localhost.test"}) {
+      std::size_t before = dns.asked.size();
+      found = co_await resolve(name, 80, options);
+      EXPECT_GT(dns.asked.size(), before) << name;
+    }
+  });
+}
+
 TEST_P(Resolving, TheHostsFileIsAskedFirst) {
-  std::string path = std::filesystem::temp_directory_path() / "weft-hosts-XXXXXX";
-  UniqueFd file(checked(::mkstemp(path.data()), "mkstemp"));
-  put(file, "192.0.2.77 known.test\n");
+  test::TemporaryDirectory files;
+  std::string path = files.write("hosts", "192.0.2.77 known.test\n");
   checked(::setenv("CARES_HOSTS", path.c_str(), 1), "setenv");
   with_dns(ordinary, [](DnsServer& dns) -> Task<void> {
     ResolveOptions options = asking(dns);
@@ -103,7 +123,6 @@ TEST_P(Resolving, TheHostsFileIsAskedFirst) {
     EXPECT_TRUE(dns.asked.empty());
   });
   ::unsetenv("CARES_HOSTS");
-  std::filesystem::remove(path);
 }
 
 TEST_P(Resolving, EachFailureHasItsError) {

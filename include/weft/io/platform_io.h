@@ -104,7 +104,7 @@ class PlatformIO {
   // Accepts and reads no more ahead. When this returns, the kernel has nothing more to say of the
   // entry.
   virtual void quiesce(detail::IoEntry&) noexcept {}
-  // Whether quiesce() would have something to do.
+  // Whether quiesce() has something to do that only the driver's own thread can.
   [[nodiscard]] virtual bool is_with_kernel(const detail::IoEntry&) const noexcept { return false; }
   // No operation of the entry's is under way. Frees it, by O3.
   virtual void drop_entry(detail::IoEntry& entry) noexcept = 0;

@@ -5,7 +5,8 @@
 //     Result<std::vector<Address>> where = co_await resolve("example.org", 443);
 //     Result<std::vector<Address>> soon = co_await within(1s, resolve("example.org", 443));
 //
-// An address as text is itself, at once. Otherwise the hosts file is asked first, then the name
+// An address as text is itself, at once; "localhost", and what is below it, is this machine
+// (RFC 6761, 6.3). Otherwise the hosts file is asked first, then the name
 // servers, for IPv4 and IPv6 at once; over TCP, if an answer does not fit into a datagram. What
 // comes is sorted by RFC 6724, the best first. Nothing is remembered: a name server nearby does
 // that.

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <string>
 
+#include "support/temporary_directory.h"
 #include "weft/net/tcp.h"
 #include "weft/net/unix.h"
 #include "weft/weft.h"
@@ -151,21 +152,8 @@ TEST(NetTcp, WhatWasMovedIsReadOnTheOtherLoop) {
   EXPECT_EQ(run(there, go_on()), "def");
 }
 
-class ScratchDirectory {
- public:
-  ScratchDirectory() : path_(std::filesystem::temp_directory_path() / "weft-net-XXXXXX") {
-    if (!::mkdtemp(path_.data()))
-      throw std::system_error(errno, std::generic_category(), "mkdtemp");
-  }
-  ~ScratchDirectory() { std::filesystem::remove_all(path_); }
-  [[nodiscard]] std::string file(const char* name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
-
 TEST(NetUnix, APathIsThereWhileItIsListenedOn) {
-  ScratchDirectory scratch;
+  test::TemporaryDirectory scratch;
   std::string path = scratch.file("s");
   on_loop([&]() -> Task<void> {
     UnixListener listener = or_throw(UnixListener::listen(path));
@@ -182,7 +170,7 @@ TEST(NetUnix, APathIsThereWhileItIsListenedOn) {
 }
 
 TEST(NetUnix, AFileThatADeadProcessLeftIsReplacedAndNothingElse) {
-  ScratchDirectory scratch;
+  test::TemporaryDirectory scratch;
   std::string path = scratch.file("s");
   {
     UnixListener listener = or_throw(UnixListener::listen(path));
