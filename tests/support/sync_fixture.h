@@ -33,12 +33,21 @@ struct SyncTest : LoopTest<L> {
     while (asked == before) co_await yield();
     co_return started;
   }
+  // Waits until tasks have asked so many times. One after the other they stand in the order of their start.
+  Task<void> until_asked(int times) {
+    while (asked < times) co_await yield();
+  }
 };
 
 // Those who are woken together go on as their loop likes, and with WEFT_CHAOS_SEED it likes anything.
 inline Events in_any_order(Events events) {
   std::sort(events.begin(), events.end());
   return events;
+}
+
+// They go on in the order in which they were woken, unless the loop shuffles. For both sides of an EXPECT_EQ.
+inline Events in_ring_order(Events events) {
+  return detail::Chaos::enabled() ? in_any_order(std::move(events)) : events;
 }
 
 // A task that is cancelled before it waits does not go on, even if it would not have to wait.

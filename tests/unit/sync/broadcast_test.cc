@@ -5,33 +5,28 @@
 #include <string>
 #include <thread>
 
-#include "support/loop_fixture.h"
-#include "weft/weft.h"
+#include "support/sync_fixture.h"
 
 namespace {
 
 using namespace weft;
 using namespace weft::test;
-using namespace std::chrono_literals;
-using weft::testing::LoopThread;
-using weft::testing::ThreadLoop;
-using weft::testing::VirtualLoop;
 
 template <class L>
-struct BroadcastTest : LoopTest<L> {
+struct BroadcastTest : SyncTest<L> {
   Broadcast<int> broadcast{4, "news"};
-  Events events;
 
   // Until the end, or so many.
   Task<void> follows(BroadcastSubscriber<int> subscriber, std::string who, int count_max = 100) {
     for (int i = 0; i < count_max; ++i) {
+      ++this->asked;
       auto next = co_await subscriber.receive();
       if (!next) {
-        events.push_back(who + " end");
+        this->events.push_back(who + " end");
         co_return;
       }
-      if (next->missed > 0) events.push_back(who + " missed " + std::to_string(next->missed));
-      events.push_back(who + " " + std::to_string(*next->value));
+      if (next->missed > 0) this->events.push_back(who + " missed " + std::to_string(next->missed));
+      this->events.push_back(who + " " + std::to_string(*next->value));
     }
   }
 };
@@ -57,19 +52,29 @@ TYPED_TEST(BroadcastTest, ThoseWhoWaitAreToldTogetherAndLater) {
   auto root = [&]() -> Task<void> {
     auto body = [&](Nursery& n) -> Task<NurseryEnd> {
       n.start(this->follows(this->broadcast.subscribe(), "a"));
+      co_await this->until_asked(1);
       n.start(this->follows(this->broadcast.subscribe(), "b"));
-      co_await yields(2);
+      co_await this->until_asked(2);
       this->broadcast.send(1);
       this->broadcast.send(2);
       this->events.push_back("sent");  // never inside of send()
-      co_await yields(2);
+      EXPECT_EQ(this->events.size(), 1u);
+      co_await this->until_asked(6);  // each has both, and waits for more
       this->broadcast.close();
       co_return join;
     };
     co_await with_nursery(body);
   };
   run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"sent", "a 1", "a 2", "b 1", "b 2", "a end", "b end"}));
+  EXPECT_EQ(in_ring_order(this->events),
+            in_ring_order({"sent", "a 1", "a 2", "b 1", "b 2", "a end", "b end"}));
+  for (const std::string who : {"a", "b"}) {
+    Events its;
+    for (const std::string& event : this->events) {
+      if (event.starts_with(who + " ")) its.push_back(event);
+    }
+    EXPECT_EQ(its, (Events{who + " 1", who + " 2", who + " end"}));
+  }
 }
 
 TYPED_TEST(BroadcastTest, ASlowOneIsToldHowManyItMissed) {
@@ -143,7 +148,7 @@ TYPED_TEST(BroadcastTest, AValueIsMadeOnceAndLivesWhileItIsHeld) {
 TYPED_TEST(BroadcastTest, TheTreeSaysWhoWaits) {
   auto root = [&]() -> Task<void> {
     StartedTask<void> a = this->follows(this->broadcast.subscribe(), "a").start_in_current_scope();
-    co_await yields(2);
+    co_await this->until_asked(1);
     const std::string tree = task_tree(co_await current_scope());
     EXPECT_NE(tree.find("Broadcast 'news' receive, 1 of 1 waiting"), std::string::npos) << tree;
     this->broadcast.close();

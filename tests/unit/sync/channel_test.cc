@@ -7,17 +7,13 @@
 #include <thread>
 #include <vector>
 
-#include "support/loop_fixture.h"
+#include "support/sync_fixture.h"
 #include "weft/weft.h"
 
 namespace {
 
 using namespace weft;
 using namespace weft::test;
-using namespace std::chrono_literals;
-using weft::testing::LoopThread;
-using weft::testing::ThreadLoop;
-using weft::testing::VirtualLoop;
 
 // Moves only, and cannot be made without a value.
 class Parcel {
@@ -45,21 +41,22 @@ struct Local {
 };
 
 template <class Form>
-struct ChannelTest : LoopTest<typename Form::Loop> {
+struct ChannelTest : SyncTest<typename Form::Loop> {
   template <class T>
   using Items = typename Form::template Items<T>;
-  Events events;
 
   Task<void> sends(Items<int>& channel, int from, int count) {
     for (int i = from; i < from + count; ++i) {
+      ++this->asked;
       const bool sent = co_await channel.send(int(i));
-      events.push_back((sent ? "sent " : "closed ") + std::to_string(i));
+      this->events.push_back((sent ? "sent " : "closed ") + std::to_string(i));
     }
   }
   Task<void> receives(Items<int>& channel, std::string who, int count = 1) {
     for (int i = 0; i < count; ++i) {
+      ++this->asked;
       std::optional<int> item = co_await channel.receive();
-      events.push_back(who + " " + (item ? std::to_string(*item) : std::string("closed")));
+      this->events.push_back(who + " " + (item ? std::to_string(*item) : std::string("closed")));
     }
   }
 };
@@ -84,8 +81,9 @@ TYPED_TEST(ChannelTest, AFullOneKeepsSendersWaitingInOrder) {
   auto root = [&]() -> Task<void> {
     typename TestFixture::template Items<int> channel(1);
     StartedTask<void> a = this->sends(channel, 0, 2).start_in_current_scope();
+    co_await this->until_asked(2);
     StartedTask<void> b = this->sends(channel, 10, 1).start_in_current_scope();
-    co_await yields(3);
+    co_await this->until_asked(3);
     EXPECT_EQ(this->events, (Events{"sent 0"}));
     co_await this->receives(channel, "r", 3);
     co_await std::move(a);
@@ -102,17 +100,21 @@ TYPED_TEST(ChannelTest, ReceiversAreServedInTheOrderOfTheirComing) {
   auto root = [&]() -> Task<void> {
     typename TestFixture::template Items<int> channel(4);
     auto body = [&](Nursery& n) -> Task<NurseryEnd> {
-      for (const char* who : {"a", "b", "c"}) n.start(this->receives(channel, who));
-      co_await yields(2);
+      for (const char* who : {"a", "b", "c"}) {
+        const int before = this->asked;
+        n.start(this->receives(channel, who));
+        co_await this->until_asked(before + 1);
+      }
       for (int i = 0; i < 3; ++i) EXPECT_TRUE(channel.try_send(int(i)));
       EXPECT_EQ(channel.size(), 0u);  // each has its own already
       this->events.push_back("all sent");
+      EXPECT_EQ(this->events.size(), 1u);
       co_return join;
     };
     co_await with_nursery(body);
   };
   run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"all sent", "a 0", "b 1", "c 2"}));
+  EXPECT_EQ(in_ring_order(this->events), in_ring_order({"all sent", "a 0", "b 1", "c 2"}));
 }
 
 TYPED_TEST(ChannelTest, ARendezvousEndsWhenTheValueIsTaken) {
@@ -120,13 +122,14 @@ TYPED_TEST(ChannelTest, ARendezvousEndsWhenTheValueIsTaken) {
     typename TestFixture::template Items<int> channel(0);
     EXPECT_EQ(channel.try_send(7).error(), ChannelError::full);
     StartedTask<void> a = this->sends(channel, 0, 2).start_in_current_scope();
-    co_await yields(3);
+    co_await this->until_asked(1);
     EXPECT_TRUE(this->events.empty());
     co_await this->receives(channel, "r", 2);
     co_await std::move(a);
     // The other way round: the receiver is there first.
+    const int before = this->asked;
     StartedTask<void> r = this->receives(channel, "first").start_in_current_scope();
-    co_await yields(2);
+    co_await this->until_asked(before + 1);
     EXPECT_TRUE(channel.try_send(5));
     co_await std::move(r);
   };
@@ -172,15 +175,18 @@ TYPED_TEST(ChannelTest, AWakeUpIsNeverInsideOfTheCall) {
   auto root = [&]() -> Task<void> {
     typename TestFixture::template Items<int> channel(1);
     StartedTask<void> a = this->receives(channel, "a").start_in_current_scope();
+    co_await this->until_asked(1);
     StartedTask<void> b = this->receives(channel, "b").start_in_current_scope();
-    co_await yields(2);
+    co_await this->until_asked(2);
     Callback callback(channel, this->events);  // a bare callback of the loop, in no task
     Executor::current_or_null()->post_here(callback);
     co_await std::move(a);
     co_await std::move(b);
   };
   run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"callback over", "a 1", "b closed"}));
+  EXPECT_EQ(this->events.front(), "callback over");
+  this->events.erase(this->events.begin());
+  EXPECT_EQ(in_ring_order(this->events), (Events{"a 1", "b closed"}));
 }
 
 // --- close() ------------------------------------------------------------------------------------
@@ -205,14 +211,15 @@ TYPED_TEST(ChannelTest, ClosingEndsReceiversThatWait) {
     auto body = [&](Nursery& n) -> Task<NurseryEnd> {
       n.start(this->receives(channel, "a"));
       n.start(this->receives(channel, "b"));
-      co_await yields(2);
+      co_await this->until_asked(2);
       channel.close();
+      EXPECT_TRUE(this->events.empty());
       co_return join;
     };
     co_await with_nursery(body);
   };
   run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"a closed", "b closed"}));
+  EXPECT_EQ(in_ring_order(this->events), (Events{"a closed", "b closed"}));
 }
 
 TYPED_TEST(ChannelTest, ClosingHandsTheValuesOfSendersThatWaitBack) {
@@ -221,11 +228,12 @@ TYPED_TEST(ChannelTest, ClosingHandsTheValuesOfSendersThatWaitBack) {
     Parcel inside(1), waits(2);
     EXPECT_TRUE(channel.try_send(std::move(inside)));
     auto body = [&]() -> Task<void> {
+      ++this->asked;
       EXPECT_FALSE(co_await channel.send(std::move(waits)));
       EXPECT_EQ(waits.number(), 2);
     };
     StartedTask<void> sender = body().start_in_current_scope();
-    co_await yields(2);
+    co_await this->until_asked(1);
     channel.close();
     co_await std::move(sender);
     EXPECT_EQ(channel.try_receive()->number(), 1);
@@ -240,7 +248,7 @@ TYPED_TEST(ChannelTest, ClosingAfterAWaitingSenderWasGrantedASlotKeepsItsValue) 
     typename TestFixture::template Items<int> channel(1);
     EXPECT_TRUE(channel.try_send(1));
     StartedTask<void> sender = this->sends(channel, 2, 1).start_in_current_scope();
-    co_await yields(2);
+    co_await this->until_asked(1);
     EXPECT_EQ(*channel.try_receive(), 1);  // the sender's value is in, and it has not gone on
     channel.close();
     EXPECT_EQ(channel.size(), 1u);
@@ -260,9 +268,12 @@ TYPED_TEST(ChannelTest, ACancelledSendLeavesTheValueWithItsCaller) {
   auto root = [&]() -> Task<void> {
     typename TestFixture::template Items<Parcel> channel(0);
     Parcel x(7);
-    auto body = [&]() -> Task<void> { static_cast<void>(co_await channel.send(std::move(x))); };
+    auto body = [&]() -> Task<void> {
+      ++this->asked;
+      static_cast<void>(co_await channel.send(std::move(x)));
+    };
     StartedTask<void> sender = body().start_in_current_scope();
-    co_await yields(2);
+    co_await this->until_asked(1);
     sender.cancel();
     Outcome<void> how = co_await sender.outcome();
     EXPECT_TRUE(how.is_cancelled());
@@ -279,8 +290,9 @@ TYPED_TEST(ChannelTest, ACancelledReceiveTakesNothing) {
   auto root = [&]() -> Task<void> {
     typename TestFixture::template Items<int> channel(1);
     StartedTask<void> a = this->receives(channel, "a").start_in_current_scope();
+    co_await this->until_asked(1);
     StartedTask<void> b = this->receives(channel, "b").start_in_current_scope();
-    co_await yields(2);
+    co_await this->until_asked(2);
     a.cancel();
     Outcome<void> how = co_await a.outcome();
     EXPECT_TRUE(how.is_cancelled());
@@ -295,7 +307,7 @@ TYPED_TEST(ChannelTest, AReceiverThatIsCancelledWhenItWasGivenAnItemKeepsIt) {
   auto root = [&]() -> Task<void> {
     typename TestFixture::template Items<int> channel(1);
     StartedTask<void> a = this->receives(channel, "a", 2).start_in_current_scope();
-    co_await yields(2);
+    co_await this->until_asked(1);
     EXPECT_TRUE(channel.try_send(1));
     EXPECT_TRUE(channel.try_send(2));
     a.cancel();
@@ -311,7 +323,7 @@ TYPED_TEST(ChannelTest, ASenderThatIsCancelledWhenItsValueWasTakenHasSentIt) {
   auto root = [&]() -> Task<void> {
     typename TestFixture::template Items<int> channel(0);
     StartedTask<void> a = this->sends(channel, 1, 2).start_in_current_scope();
-    co_await yields(2);
+    co_await this->until_asked(1);
     EXPECT_EQ(*channel.try_receive(), 1);
     a.cancel();
     Outcome<void> how = co_await a.outcome();
@@ -377,11 +389,12 @@ TYPED_TEST(ChannelTest, SendAllWakesItsSenderOnceWhenAllAreTaken) {
     std::iota(values.begin(), values.end(), 0);
     std::span<int> rest(values);
     auto body = [&]() -> Task<void> {
+      ++this->asked;
       EXPECT_TRUE(co_await channel.send_all(rest));
       this->events.push_back("all");
     };
     StartedTask<void> sender = body().start_in_current_scope();
-    co_await yields(2);
+    co_await this->until_asked(1);
     EXPECT_EQ(rest.size(), 198u);
     for (int i = 0; i < 200; ++i) {
       EXPECT_TRUE(this->events.empty() || i > 197);
@@ -407,9 +420,12 @@ TYPED_TEST(ChannelTest, SendAllThatIsCancelledOrClosedLeavesTheRest) {
     EXPECT_EQ(rest.size(), 3u);
     EXPECT_FALSE(parcels[0].is_here());
     EXPECT_EQ(rest.front().number(), 1);
-    auto body = [&]() -> Task<void> { EXPECT_FALSE(co_await channel.send_all(rest)); };
+    auto body = [&]() -> Task<void> {
+      ++this->asked;
+      EXPECT_FALSE(co_await channel.send_all(rest));
+    };
     StartedTask<void> sender = body().start_in_current_scope();
-    co_await yields(2);
+    co_await this->until_asked(1);
     EXPECT_EQ(channel.try_receive()->number(), 0);
     channel.close();
     co_await std::move(sender);
@@ -424,6 +440,7 @@ TYPED_TEST(ChannelTest, ReceiveUpToTakesWhatIsThereAndWaitsForOne) {
   auto root = [&]() -> Task<void> {
     typename TestFixture::template Items<Parcel> channel(300);
     auto body = [&](std::size_t count_max) -> Task<std::size_t> {
+      ++this->asked;
       std::vector<Parcel> items = co_await channel.receive_up_to(count_max);
       for (std::size_t i = 1; i < items.size(); ++i)
         EXPECT_EQ(items[i].number(), items[0].number() + static_cast<int>(i));
@@ -433,7 +450,7 @@ TYPED_TEST(ChannelTest, ReceiveUpToTakesWhatIsThereAndWaitsForOne) {
     EXPECT_EQ(co_await body(10), 10u);
     EXPECT_EQ(co_await body(1000), 290u);
     StartedTask<std::size_t> waits = body(10).start_in_current_scope();
-    co_await yields(2);
+    co_await this->until_asked(3);
     for (int i = 0; i < 3; ++i) EXPECT_TRUE(channel.try_send(Parcel(i)));
     EXPECT_EQ(co_await std::move(waits), 3u);  // one wake-up for all
     channel.close();
@@ -454,8 +471,9 @@ TYPED_TEST(ChannelTest, AnUnboundedOneGrowsAndItsMaximumHolds) {
       while (channel.try_send(int(next))) ++next;
       EXPECT_EQ(next - first, kMax);
       // At its maximum it is a bounded one: each that leaves lets a sender's value in.
+      const int before = this->asked;
       StartedTask<void> sender = this->sends(channel, next, 3000).start_in_current_scope();
-      co_await yields(2);
+      co_await this->until_asked(before + 1);
       for (int i = first; i < next + 3000; ++i) {
         std::optional<int> item = co_await channel.receive();
         EXPECT_EQ(*item, i);
@@ -509,7 +527,7 @@ TYPED_TEST(ChannelTest, TheTreeSaysWhoWaitsAndWhere) {
     typename TestFixture::template Items<int> channel(0, "jobs");
     auto body = [&](Nursery& n) -> Task<NurseryEnd> {
       for (const char* who : {"a", "b", "c"}) n.start(this->receives(channel, who));
-      co_await yields(2);
+      co_await this->until_asked(3);
       const std::string whole = task_tree(n);
       EXPECT_NE(whole.find("Channel 'jobs' receive, 1 of 3 waiting"), std::string::npos) << whole;
       EXPECT_NE(whole.find("Channel 'jobs' receive, 3 of 3 waiting"), std::string::npos) << whole;
@@ -517,7 +535,7 @@ TYPED_TEST(ChannelTest, TheTreeSaysWhoWaitsAndWhere) {
     };
     co_await with_nursery(body);
     StartedTask<void> sender = this->sends(channel, 0, 1).start_in_current_scope();
-    co_await yields(2);
+    co_await this->until_asked(4);
     const std::string tree = task_tree(co_await current_scope());
     EXPECT_NE(tree.find("Channel 'jobs' send, 1 of 1 waiting"), std::string::npos) << tree;
     sender.cancel();

@@ -17,6 +17,7 @@ struct EventTest : SyncTest<L> {
   Event event{"test"};
 
   Task<void> visit(std::string name) {
+    ++this->asked;
     co_await event.wait();
     this->events.push_back(name);
   }
@@ -45,28 +46,32 @@ TYPED_TEST(EventTest, WaitAfterSetDoesNotSuspend) {
 TYPED_TEST(EventTest, SetWakesAllInTheOrderOfTheirComingAndLater) {
   auto root = [&]() -> Task<void> {
     auto body = [&](Nursery& n) -> Task<NurseryEnd> {
-      for (const char* name : {"a", "b", "c"}) n.start(this->visit(name));
-      co_await yields(2);
+      for (int count = 0; const char* name : {"a", "b", "c"}) {
+        n.start(this->visit(name));
+        co_await this->until_asked(++count);
+      }
       EXPECT_TRUE(this->events.empty());
       this->event.set();
       this->events.push_back("set");  // never inside of set()
+      EXPECT_EQ(this->events.size(), 1u);
       co_return join;
     };
     co_await with_nursery(body);
   };
   run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"set", "a", "b", "c"}));
+  EXPECT_EQ(in_ring_order(this->events), in_ring_order({"set", "a", "b", "c"}));
 }
 
 TYPED_TEST(EventTest, AResetTakesNoWakeUpBackAndMakesLaterOnesWait) {
   auto root = [&]() -> Task<void> {
     StartedTask<void> early = this->visit("early").start_in_current_scope();
-    co_await yields(2);
+    co_await this->until_asked(1);
     this->event.set();
     this->event.reset();
     EXPECT_FALSE(this->event.is_set());
     StartedTask<void> late = this->visit("late").start_in_current_scope();
     co_await std::move(early);
+    co_await this->until_asked(2);
     co_await yields(3);
     EXPECT_EQ(this->events, (Events{"early"}));
     this->event.set();
@@ -81,7 +86,7 @@ TYPED_TEST(EventTest, CancelWhileWaitingLeavesTheOthers) {
     StartedTask<void> a = this->visit("a").start_in_current_scope();
     StartedTask<void> b = this->visit("b").start_in_current_scope();
     StartedTask<void> c = this->visit("c").start_in_current_scope();
-    co_await yields(2);
+    co_await this->until_asked(3);
     b.cancel();
     Outcome<void> how = co_await b.outcome();
     EXPECT_TRUE(how.is_cancelled());
@@ -90,14 +95,14 @@ TYPED_TEST(EventTest, CancelWhileWaitingLeavesTheOthers) {
     co_await std::move(c);
   };
   run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"a", "c"}));
+  EXPECT_EQ(in_ring_order(this->events), (Events{"a", "c"}));
 }
 
 TYPED_TEST(EventTest, CancelWhileNotifiedEndsCancelled) {
   auto root = [&]() -> Task<void> {
     StartedTask<void> a = this->visit("a").start_in_current_scope();
     StartedTask<void> b = this->visit("b").start_in_current_scope();
-    co_await yields(2);
+    co_await this->until_asked(2);
     this->event.set();
     a.cancel();
     Outcome<void> how = co_await a.outcome();
@@ -132,7 +137,7 @@ TYPED_TEST(EventTest, TheTreeSaysWhereOneStands) {
   auto root = [&]() -> Task<void> {
     StartedTask<void> a = this->visit("a").start_in_current_scope();
     StartedTask<void> b = this->visit("b").start_in_current_scope();
-    co_await yields(2);
+    co_await this->until_asked(2);
     Scope& scope = co_await current_scope();
     const std::string tree = task_tree(scope);
     EXPECT_NE(tree.find("Event 'test', 1 of 2 waiting"), std::string::npos) << tree;

@@ -17,10 +17,12 @@ struct LatchTest : SyncTest<L> {
   Latch latch{3, "test"};
 
   Task<void> visit(std::string name) {
+    ++this->asked;
     co_await latch.wait();
     this->events.push_back(name);
   }
   Task<void> arrive(std::string name) {
+    ++this->asked;
     co_await latch.arrive_and_wait();
     this->events.push_back(name);
   }
@@ -30,43 +32,49 @@ TYPED_TEST_SUITE(LatchTest, LoopTypes);
 TYPED_TEST(LatchTest, TheLastCountDownWakesAllInTheOrderOfTheirComing) {
   auto root = [&]() -> Task<void> {
     auto body = [&](Nursery& n) -> Task<NurseryEnd> {
-      for (const char* name : {"a", "b"}) n.start(this->visit(name));
-      co_await yields(2);
+      for (int count = 0; const char* name : {"a", "b"}) {
+        n.start(this->visit(name));
+        co_await this->until_asked(++count);
+      }
       this->latch.count_down(2);
       EXPECT_EQ(this->latch.count(), 1u);
       co_await yields(2);
       EXPECT_TRUE(this->events.empty());
       this->latch.count_down();
       this->events.push_back("done");  // never inside of count_down()
+      EXPECT_EQ(this->events.size(), 1u);
       co_return join;
     };
     co_await with_nursery(body);
     co_await this->latch.wait();  // and for ever after
   };
   run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"done", "a", "b"}));
+  EXPECT_EQ(in_ring_order(this->events), in_ring_order({"done", "a", "b"}));
 }
 
 TYPED_TEST(LatchTest, WhoArrivesLastDoesNotWait) {
   auto root = [&]() -> Task<void> {
     auto body = [&](Nursery& n) -> Task<NurseryEnd> {
-      for (const char* name : {"a", "b"}) n.start(this->arrive(name));
-      co_await yields(2);
+      for (int count = 0; const char* name : {"a", "b"}) {
+        n.start(this->arrive(name));
+        co_await this->until_asked(++count);
+      }
       co_await this->latch.arrive_and_wait();
       this->events.push_back("last");
+      EXPECT_EQ(this->events.size(), 1u);
       co_return join;
     };
     co_await with_nursery(body);
   };
   run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"last", "a", "b"}));
+  EXPECT_EQ(in_ring_order(this->events), in_ring_order({"last", "a", "b"}));
 }
 
 TYPED_TEST(LatchTest, ACancelledArrivalStaysCounted) {
   auto root = [&]() -> Task<void> {
     StartedTask<void> a = this->arrive("a").start_in_current_scope();
     StartedTask<void> b = this->arrive("b").start_in_current_scope();
-    co_await yields(2);
+    co_await this->until_asked(2);
     a.cancel();
     Outcome<void> how = co_await a.outcome();
     EXPECT_TRUE(how.is_cancelled());
@@ -119,7 +127,7 @@ TYPED_TEST(LatchTest, CountingDownMoreThanIsLeftIsRefused) {
 TYPED_TEST(LatchTest, TheTreeSaysHowMuchIsLeft) {
   auto root = [&]() -> Task<void> {
     StartedTask<void> a = this->arrive("a").start_in_current_scope();
-    co_await yields(2);
+    co_await this->until_asked(1);
     const std::string tree = task_tree(co_await current_scope());
     EXPECT_NE(tree.find("Latch 'test', 2 left, 1 of 1 waiting"), std::string::npos) << tree;
     this->latch.count_down(2);

@@ -5,29 +5,23 @@
 #include <string>
 #include <thread>
 
-#include "support/loop_fixture.h"
-#include "weft/weft.h"
+#include "support/sync_fixture.h"
 
 namespace {
 
 using namespace weft;
 using namespace weft::test;
-using namespace std::chrono_literals;
-using weft::testing::LoopThread;
-using weft::testing::ThreadLoop;
-using weft::testing::VirtualLoop;
 
 using Value = std::unique_ptr<int>;
 
 template <class L>
-struct OneshotTest : LoopTest<L> {
-  Events events;
-
+struct OneshotTest : SyncTest<L> {
   Task<void> receives(OneshotReceiver<Value>& receiver) {
+    ++this->asked;
     std::optional<Value> value = co_await receiver.receive();
-    events.push_back(value ? "got " + std::to_string(**value) : "nothing");
+    this->events.push_back(value ? "got " + std::to_string(**value) : "nothing");
     co_await yield();
-    events.push_back("went on");
+    this->events.push_back("went on");
   }
 };
 TYPED_TEST_SUITE(OneshotTest, LoopTypes);
@@ -52,7 +46,7 @@ TYPED_TEST(OneshotTest, AReceiverThatWaitsGoesOnLater) {
   auto root = [&]() -> Task<void> {
     auto [sender, receiver] = oneshot<Value>();
     StartedTask<void> waits = this->receives(receiver).start_in_current_scope();
-    co_await yields(2);
+    co_await this->until_asked(1);
     EXPECT_TRUE(sender.send(std::make_unique<int>(1)));
     this->events.push_back("sent");  // never inside of send()
     co_await std::move(waits);
@@ -65,7 +59,7 @@ TYPED_TEST(OneshotTest, ADroppedSenderLeavesNothing) {
   auto root = [&]() -> Task<void> {
     auto [sender, receiver] = oneshot<Value>();
     StartedTask<void> waits = this->receives(receiver).start_in_current_scope();
-    co_await yields(2);
+    co_await this->until_asked(1);
     {
       auto gone = std::move(sender);
     }
@@ -104,7 +98,7 @@ TYPED_TEST(OneshotTest, OneThatIsCancelledWhenItWasToldKeepsTheValue) {
   auto root = [&]() -> Task<void> {
     auto [sender, receiver] = oneshot<Value>();
     StartedTask<void> waits = this->receives(receiver).start_in_current_scope();
-    co_await yields(2);
+    co_await this->until_asked(1);
     EXPECT_TRUE(sender.send(std::make_unique<int>(1)));
     waits.cancel();
     Outcome<void> how = co_await waits.outcome();
@@ -118,7 +112,7 @@ TYPED_TEST(OneshotTest, OneReceiveAtATime) {
   auto root = [&]() -> Task<void> {
     auto [sender, receiver] = oneshot<Value>();
     StartedTask<void> waits = this->receives(receiver).start_in_current_scope();
-    co_await yields(2);
+    co_await this->until_asked(1);
     const std::string tree = task_tree(co_await current_scope());
     EXPECT_NE(tree.find("Oneshot receive, 1 of 1 waiting"), std::string::npos) << tree;
     bool refused = false;

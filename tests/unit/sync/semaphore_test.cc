@@ -21,13 +21,15 @@ struct SemaphoreTest : SyncTest<L> {
 
   // Acquires, holds them for some turns, gives them back.
   Task<void> visit(std::string name, unsigned count = 1, int turns = 0) {
+    ++this->asked;
     auto permit = co_await semaphore.acquire(count);
     this->events.push_back(name);
     co_await yields(turns);
     this->events.push_back("/" + name);
   }
-  StartedTask<void> start_visit(Scope& scope, std::string name, unsigned count = 1) {
-    return visit(name, count).start(scope);
+  // It stands behind those that were started before.
+  Task<StartedTask<void>> start_visit(Scope& scope, std::string name, unsigned count = 1) {
+    return this->begin(scope, visit(name, count));
   }
 };
 TYPED_TEST_SUITE(SemaphoreTest, LoopTypes);
@@ -75,8 +77,8 @@ TYPED_TEST(SemaphoreTest, ALargeRequestAtTheFrontIsNotOvertaken) {
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
     auto held = co_await this->semaphore.acquire(2);
-    StartedTask<void> large = this->start_visit(scope, "large", 4);
-    StartedTask<void> small = this->start_visit(scope, "small", 1);
+    StartedTask<void> large = co_await this->start_visit(scope, "large", 4);
+    StartedTask<void> small = co_await this->start_visit(scope, "small", 1);
     co_await yields(3);
     EXPECT_TRUE(this->events.empty());  // two are free, and small would fit
     EXPECT_EQ(this->semaphore.available(), 2u);
@@ -95,10 +97,9 @@ TYPED_TEST(SemaphoreTest, OneReleaseServesAllThatItSufficesFor) {
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
     auto held = co_await this->semaphore.acquire(4);
-    StartedTask<void> a = this->start_visit(scope, "a", 1);
-    StartedTask<void> b = this->start_visit(scope, "b", 2);
-    StartedTask<void> c = this->start_visit(scope, "c", 2);
-    co_await yields(2);
+    StartedTask<void> a = co_await this->start_visit(scope, "a", 1);
+    StartedTask<void> b = co_await this->start_visit(scope, "b", 2);
+    StartedTask<void> c = co_await this->start_visit(scope, "c", 2);
     held.release();
     EXPECT_EQ(this->semaphore.available(), 1u);  // a and b have theirs, c does not fit
     co_await std::move(c);
@@ -107,7 +108,7 @@ TYPED_TEST(SemaphoreTest, OneReleaseServesAllThatItSufficesFor) {
     EXPECT_EQ(this->semaphore.available(), 4u);
   };
   run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"a", "/a", "b", "/b", "c", "/c"}));
+  EXPECT_EQ(in_ring_order(this->events), in_ring_order({"a", "/a", "b", "/b", "c", "/c"}));
 }
 
 TYPED_TEST(SemaphoreTest, ReleaseAddsPermitsUpToTheMaximum) {
@@ -158,9 +159,9 @@ TYPED_TEST(SemaphoreTest, CancelWhileWaitingTakesNothing) {
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
     auto held = co_await this->semaphore.acquire(4);
-    StartedTask<void> a = this->start_visit(scope, "a", 2);
-    StartedTask<void> b = this->start_visit(scope, "b", 2);
-    StartedTask<void> c = this->start_visit(scope, "c", 2);
+    StartedTask<void> a = co_await this->start_visit(scope, "a", 2);
+    StartedTask<void> b = co_await this->start_visit(scope, "b", 2);
+    StartedTask<void> c = co_await this->start_visit(scope, "c", 2);
     co_await yields(2);
     b.cancel();
     Outcome<void> how = co_await b.outcome();
@@ -172,16 +173,16 @@ TYPED_TEST(SemaphoreTest, CancelWhileWaitingTakesNothing) {
     EXPECT_EQ(this->semaphore.available(), 4u);
   };
   run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"a", "/a", "c", "/c"}));
+  EXPECT_EQ(in_ring_order(this->events), in_ring_order({"a", "/a", "c", "/c"}));
 }
 
 TYPED_TEST(SemaphoreTest, CancelOfALargeOneAtTheFrontLetsThoseBehindItGo) {
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
     auto held = co_await this->semaphore.acquire(2);
-    StartedTask<void> large = this->start_visit(scope, "large", 4);
-    StartedTask<void> a = this->start_visit(scope, "a", 1);
-    StartedTask<void> b = this->start_visit(scope, "b", 1);
+    StartedTask<void> large = co_await this->start_visit(scope, "large", 4);
+    StartedTask<void> a = co_await this->start_visit(scope, "a", 1);
+    StartedTask<void> b = co_await this->start_visit(scope, "b", 1);
     co_await yields(2);
     EXPECT_TRUE(this->events.empty());
     large.cancel();
@@ -193,16 +194,16 @@ TYPED_TEST(SemaphoreTest, CancelOfALargeOneAtTheFrontLetsThoseBehindItGo) {
     EXPECT_TRUE(this->semaphore.try_acquire());  // nobody waits any more
   };
   run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"a", "/a", "b", "/b"}));
+  EXPECT_EQ(in_ring_order(this->events), in_ring_order({"a", "/a", "b", "/b"}));
 }
 
 TYPED_TEST(SemaphoreTest, CancelWhileNotifiedServesTheNext) {
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
     auto held = co_await this->semaphore.acquire(4);
-    StartedTask<void> a = this->start_visit(scope, "a", 3);
-    StartedTask<void> b = this->start_visit(scope, "b", 2);
-    StartedTask<void> c = this->start_visit(scope, "c", 2);
+    StartedTask<void> a = co_await this->start_visit(scope, "a", 3);
+    StartedTask<void> b = co_await this->start_visit(scope, "b", 2);
+    StartedTask<void> c = co_await this->start_visit(scope, "c", 2);
     co_await yields(2);
     held.release();  // a has its three and has not gone on
     EXPECT_EQ(this->semaphore.available(), 1u);
@@ -214,8 +215,7 @@ TYPED_TEST(SemaphoreTest, CancelWhileNotifiedServesTheNext) {
     EXPECT_EQ(this->semaphore.available(), 4u);
   };
   run_on(this->loop, root());
-  EXPECT_EQ(this->events.size(), 4u);
-  EXPECT_EQ(this->events.front(), "b");
+  EXPECT_EQ(in_ring_order(this->events), in_ring_order({"b", "/b", "c", "/c"}));
 }
 
 TYPED_TEST(SemaphoreTest, CancelOfEveryoneWhileNotifiedLosesNothing) {
@@ -223,7 +223,7 @@ TYPED_TEST(SemaphoreTest, CancelOfEveryoneWhileNotifiedLosesNothing) {
     auto held = co_await this->semaphore.acquire(4);
     auto body = [&](Nursery& n) -> Task<NurseryEnd> {
       for (unsigned i = 0; i < 20; ++i) n.start(this->visit("x", 1 + i % 4));
-      co_await yields(2);
+      co_await this->until_asked(20);
       held.release();
       co_return cancel;
     };
@@ -273,9 +273,8 @@ TYPED_TEST(SemaphoreTest, TheTreeSaysWhatOneWantsAndWhereItStands) {
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
     auto held = co_await this->semaphore.acquire(2);
-    StartedTask<void> a = this->start_visit(scope, "a", 3);
-    StartedTask<void> b = this->start_visit(scope, "b", 1);
-    co_await yields(2);
+    StartedTask<void> a = co_await this->start_visit(scope, "a", 3);
+    StartedTask<void> b = co_await this->start_visit(scope, "b", 1);
     const std::string tree = task_tree(scope);
     EXPECT_NE(tree.find("Semaphore 'test', wants 3, 1 of 2 waiting"), std::string::npos) << tree;
     EXPECT_NE(tree.find("Semaphore 'test', wants 1, 2 of 2 waiting"), std::string::npos) << tree;
