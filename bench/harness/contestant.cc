@@ -18,17 +18,22 @@ double now_ns(clockid_t clock) {
   return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
 }
 
-double resident_bytes() {
+}  // namespace
+
+double resident_bytes(pid_t process) {
   // Second field of statm, in pages (proc(5)).
-  std::FILE* file = std::fopen("/proc/self/statm", "r");
-  if (file == nullptr) throw std::runtime_error("cannot read /proc/self/statm");
+  const std::string path = "/proc/" + std::to_string(process) + "/statm";
+  std::FILE* file = std::fopen(path.c_str(), "r");
+  if (file == nullptr) throw std::runtime_error("cannot read " + path);
   unsigned long size = 0;
   unsigned long resident = 0;
   const int fields = std::fscanf(file, "%lu %lu", &size, &resident);
   std::fclose(file);
-  if (fields != 2) throw std::runtime_error("cannot parse /proc/self/statm");
+  if (fields != 2) throw std::runtime_error("cannot parse " + path);
   return static_cast<double>(resident) * static_cast<double>(sysconf(_SC_PAGESIZE));
 }
+
+namespace {
 
 std::string answer(const std::string& line, const char* info, std::span<const Measure> measures) {
   std::istringstream words(line);
@@ -70,10 +75,11 @@ std::string Stopwatch::per_operation(std::size_t operations) const {
   return "wall_ns=" + std::to_string(wall / count) + " cpu_ns=" + std::to_string(cpu / count);
 }
 
-MemoryProbe::MemoryProbe() : bytes_(resident_bytes()) {}
+MemoryProbe::MemoryProbe() : bytes_(resident_bytes(getpid())) {}
 
 std::string MemoryProbe::per_task(std::size_t tasks) const {
-  return "bytes=" + std::to_string((resident_bytes() - bytes_) / static_cast<double>(tasks));
+  return "bytes=" +
+         std::to_string((resident_bytes(getpid()) - bytes_) / static_cast<double>(tasks));
 }
 
 int serve(const char* info, std::span<const Measure> measures) {

@@ -11,6 +11,8 @@
 //
 // Anything it cannot do it answers with `error <why>`. End of input ends the program.
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <cstddef>
 #include <span>
@@ -43,6 +45,8 @@ class MemoryProbe {
  private:
   double bytes_;
 };
+
+[[nodiscard]] double resident_bytes(pid_t process);
 
 struct Measure {
   const char* name;

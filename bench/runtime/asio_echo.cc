@@ -12,7 +12,7 @@
 #include <boost/version.hpp>
 #include <utility>
 
-#include "runtime/echo_socket.h"
+#include "harness/loopback.h"
 
 namespace weft::bench {
 namespace {
@@ -21,7 +21,7 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 
 asio::awaitable<void> echo(tcp::socket socket) {
-  std::array<char, kEchoBufferBytes> buffer;
+  std::array<char, kReadBufferBytes> buffer;
   for (;;) {
     boost::system::error_code error;
     auto token = asio::redirect_error(asio::use_awaitable, error);

@@ -8,14 +8,14 @@
 #include <cstdlib>
 #include <string>
 
-#include "runtime/echo_socket.h"
+#include "harness/loopback.h"
 
 namespace weft::bench {
 namespace {
 
 struct Connection {
   uv_tcp_t handle;
-  std::array<char, kEchoBufferBytes> buffer;
+  std::array<char, kReadBufferBytes> buffer;
 };
 
 void check(int status, const char* what) {
@@ -26,7 +26,7 @@ void check(int status, const char* what) {
 
 void lend_buffer(uv_handle_t* handle, std::size_t, uv_buf_t* buffer) {
   auto* connection = static_cast<Connection*>(handle->data);
-  *buffer = uv_buf_init(connection->buffer.data(), static_cast<unsigned>(kEchoBufferBytes));
+  *buffer = uv_buf_init(connection->buffer.data(), static_cast<unsigned>(kReadBufferBytes));
 }
 
 void on_closed(uv_handle_t* handle) { delete static_cast<Connection*>(handle->data); }

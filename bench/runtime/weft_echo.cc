@@ -11,7 +11,7 @@
 #include <span>
 #include <utility>
 
-#include "runtime/echo_socket.h"
+#include "harness/loopback.h"
 
 namespace weft::bench {
 namespace {

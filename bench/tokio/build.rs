@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Hands the compiler's and tokio's versions to the program, which prints them.
+// Hands the compiler's, tokio's and hyper's versions to the program, which prints them.
 use std::{env, fs, process::Command};
 
 fn main() {
@@ -7,10 +7,15 @@ fn main() {
     let output = Command::new(rustc).arg("--version").output().expect("rustc runs");
     println!("cargo:rustc-env=BENCH_RUSTC={}", String::from_utf8_lossy(&output.stdout).trim());
 
-    // Cargo resolves before it builds, so the lock file names the tokio that is linked.
+    // Cargo resolves before it builds, so the lock file names what is linked.
     let lock = fs::read_to_string("Cargo.lock").expect("Cargo.lock");
-    let tokio =
-        lock.split("name = \"tokio\"\nversion = \"").nth(1).and_then(|rest| rest.split('"').next());
-    println!("cargo:rustc-env=BENCH_TOKIO={}", tokio.unwrap_or("unknown"));
+    for package in ["tokio", "hyper"] {
+        let version = lock
+            .split(&format!("name = \"{package}\"\nversion = \""))
+            .nth(1)
+            .and_then(|rest| rest.split('"').next())
+            .unwrap_or("unknown");
+        println!("cargo:rustc-env=BENCH_{}={version}", package.to_uppercase());
+    }
     println!("cargo:rerun-if-changed=Cargo.lock");
 }

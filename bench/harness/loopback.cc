@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "runtime/echo_socket.h"
+#include "harness/loopback.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
