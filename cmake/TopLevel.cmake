@@ -9,6 +9,8 @@ endif()
 if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(WEFT_CCACHE ccache)
   if(WEFT_CCACHE)
-    set(CMAKE_CXX_COMPILER_LAUNCHER "${WEFT_CCACHE}")
+    # Paths within the tree count from where the compiler runs, so that what one checkout has compiled serves another.
+    set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env
+      "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}" CCACHE_NOHASHDIR=1 "${WEFT_CCACHE}")
   endif()
 endif()

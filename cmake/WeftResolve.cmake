@@ -2,7 +2,7 @@
 # weft::resolve: the part of room net/ that asks name servers, by c-ares.
 #
 #   WEFT_WITH_CARES
-#     AUTO   on if the library is found and weft is the whole build; a user's build asks for what it wants
+#     AUTO   on if the library is found
 #     ON     an error if it is not found
 #     OFF    weft::net is all there is: no resolve(), and no TcpStream::connect() by a name
 #
@@ -15,9 +15,7 @@ set_property(CACHE WEFT_WITH_CARES PROPERTY STRINGS AUTO ON OFF)
 set(WEFT_RESOLVE_SOURCES "${PROJECT_SOURCE_DIR}/src/net/resolver.cc" "${PROJECT_SOURCE_DIR}/src/net/connect_host.cc")
 
 function(weft_add_resolve)
-  if(WEFT_WITH_CARES STREQUAL "AUTO" AND NOT PROJECT_IS_TOP_LEVEL)
-    return()
-  elseif(NOT WEFT_WITH_CARES)
+  if(NOT WEFT_WITH_CARES)
     return()
   endif()
   find_path(WEFT_CARES_INCLUDE ares.h)

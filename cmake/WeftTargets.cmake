@@ -5,6 +5,7 @@
 #                                                             target weft_<name>, alias weft::<name>: the files of the
 #                                                             rooms, but for those that are another target's; and others
 #   weft_own(<target>)                                        the house rules: standard and warnings
+#   weft_without_paths(<target>)                              what is shipped does not know where it was built
 #
 # weft_library also puts the library into weft::weft, the installed package and weft.pc. Call it in dependency order.
 
@@ -49,6 +50,13 @@ function(weft_own target)
     $<$<CXX_COMPILER_ID:Clang,AppleClang>:-Wthread-safety>)
 endfunction()
 
+# The task tree and failed assertions name places in the source: from the top of the tree on, not of this machine.
+function(weft_without_paths target)
+  file(RELATIVE_PATH top "${CMAKE_BINARY_DIR}" "${PROJECT_SOURCE_DIR}/")  # as ccache has it
+  target_compile_options(${target} PRIVATE
+    "$<$<CONFIG:Release>:-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=;-fmacro-prefix-map=${top}=>")
+endfunction()
+
 function(weft_library name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "ROOMS;WITHOUT;SOURCES;LINK")
   set(sources ${arg_SOURCES})
@@ -63,6 +71,7 @@ function(weft_library name)
   add_library(weft::${name} ALIAS ${target})
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
   weft_own(${target})
+  weft_without_paths(${target})
 
   target_include_directories(${target} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>

@@ -6,6 +6,11 @@ if(NOT CMAKE_CXX_COMPILER)
   find_program(WEFT_CLANG NAMES clang++-22 clang++-19 REQUIRED)
   set(CMAKE_CXX_COMPILER "${WEFT_CLANG}")
 endif()
+# For llhttp's sources, which are C: one family of sanitizers in one program.
+if(NOT CMAKE_C_COMPILER)
+  string(REPLACE "clang++" "clang" weft_clang_c "${CMAKE_CXX_COMPILER}")
+  set(CMAKE_C_COMPILER "${weft_clang_c}")
+endif()
 
 # This file is read several times per configure run; the cache spares the question to the compiler.
 if(NOT DEFINED CACHE{WEFT_LLD})

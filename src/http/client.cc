@@ -11,6 +11,7 @@
 #include "weft/core/ok.h"
 #include "weft/net/error.h"
 #include "weft/time/timeout.h"
+#include "weft/tls/error.h"
 
 namespace weft::inline v0::http {
 
@@ -57,12 +58,26 @@ bool is_idempotent(Method method) noexcept {
   return method != Method::post && method != Method::patch;
 }
 
-std::string head_of(const ClientRequest& request, bool is_absolute, const std::string& user_agent) {
+// RFC 9110, 14.2: a range is one of the coded bytes, and they alone are of no use.
+bool asks_for_codings(const ClientRequest& request, const ClientOptions& options) {
+  return options.decodes && request.upgrade.empty() && !request.headers.find("accept-encoding") &&
+         !request.headers.find("range");
+}
+
+std::string head_of(const ClientRequest& request, bool is_absolute, const ClientOptions& options) {
   std::string head(to_string(request.method));
   head.append(" ").append(is_absolute ? request.url.to_string() : request.url.target());
   head.append(" HTTP/1.1\r\nhost: ").append(request.url.authority()).append("\r\n");
-  if (!user_agent.empty() && !request.headers.find("user-agent")) {
-    head.append("user-agent: ").append(user_agent).append("\r\n");
+  if (!options.user_agent.empty() && !request.headers.find("user-agent")) {
+    head.append("user-agent: ").append(options.user_agent).append("\r\n");
+  }
+  if (asks_for_codings(request, options)) {
+    head.append("accept-encoding: ");
+    for (detail::Coding coding : detail::known_codings()) {
+      if (!head.ends_with(' ')) head.append(", ");
+      head.append(to_string(coding));
+    }
+    head.append("\r\n");
   }
   head.append(request.headers.lines());
   const RequestBody& body = request.body;
@@ -164,6 +179,7 @@ Result<bool> follow(ClientRequest& request, int status, const Headers& headers) 
 // The body of a redirect, so that its connection may be used again.
 Task<void> skip(ClientExchange& exchange, std::uint64_t bytes_max) {
   std::array<std::byte, 4096> dropped;
+  exchange.stop_decoding();  // the bound is of what is sent
   for (std::uint64_t read = 0; read <= bytes_max;) {
     Result<std::size_t> count = co_await exchange.body().read_some(dropped);
     if (!count || *count == 0) co_return;
@@ -174,8 +190,8 @@ Task<void> skip(ClientExchange& exchange, std::uint64_t bytes_max) {
 // Whether it may be sent once more, on a new connection.
 bool may_retry(const ClientRequest& request, ClientConnection& connection,
                const std::error_code& error) {
-  bool was_closed = error == net::Error::unexpected_end || error == std::errc::connection_reset ||
-                    error == std::errc::broken_pipe;
+  bool was_closed = error == net::Error::unexpected_end || error == tls::Error::truncated ||
+                    error == std::errc::connection_reset || error == std::errc::broken_pipe;
   if (!was_closed || connection.has_answered() || request.body.is_streamed()) return false;
   return is_idempotent(request.method) || connection.bytes_sent() == 0;
 }
@@ -233,7 +249,7 @@ Task<Result<std::unique_ptr<ClientExchange>>> Client::ask(ClientRequest& request
 
   Outgoing outgoing;
   outgoing.method = request.method;
-  outgoing.head = head_of(request, is_absolute, options_.user_agent);
+  outgoing.head = head_of(request, is_absolute, options_);
   outgoing.body = &request.body;
   outgoing.expects_continue = request.expects_continue && !request.body.is_none();
   outgoing.wants_upgrade = !request.upgrade.empty();
@@ -249,7 +265,8 @@ Task<Result<std::unique_ptr<ClientExchange>>> Client::ask(ClientRequest& request
     done = co_await lease.connection()->exchange(std::move(outgoing));
   }
   if (!done) co_return std::unexpected(done.error());
-  co_return std::make_unique<ClientExchange>(std::move(lease), request.url, limits.body_bytes_max);
+  bool decodes = asks_for_codings(request, options_);
+  co_return std::make_unique<ClientExchange>(std::move(lease), request.url, limits, decodes);
 }
 
 // --- BodyWriter, ClientResponse ---------------------------------------------------------------------

@@ -48,7 +48,7 @@ bool ClientConnection::is_reusable() const noexcept {
 
 void ClientConnection::begin(const Outgoing& request) {
   request_ = request;
-  parser_.begin(false);
+  parser_.begin();
   parser_.expect_answer_to(request.method);
   continue_.reset();
   sent_at_.reset();
@@ -201,7 +201,7 @@ std::optional<Result<void>> ClientConnection::look_at_head(bool has_body) {
   }
   if (++informational_ > limits_.informational_max) return error_of(Error::bad_response);
   if (status == 100) continue_.set();
-  parser_.begin(false);
+  parser_.begin();
   input_.release();
   return std::nullopt;
 }

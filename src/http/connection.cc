@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "connection.h"
 
-#include <sys/uio.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -11,9 +9,12 @@
 #include <system_error>
 #include <utility>
 
+#include "append.h"
+#include "read_at.h"
 #include "weft/base/log.h"
 #include "weft/base/steady_clock.h"
 #include "weft/core/ok.h"
+#include "weft/core/primitives.h"
 #include "weft/http/error.h"
 #include "weft/net/error.h"
 #include "weft/time/timeout.h"
@@ -34,20 +35,31 @@ constexpr std::uint64_t kFramingPerByteMax = 16;
 // What linger() reads at most.
 constexpr std::size_t kLingerBytesMax = 256 * 1024;
 
-void append_number(std::string& text, std::uint64_t number, int base = 10) {
-  char digits[20];
-  auto [end, error] = std::to_chars(digits, digits + sizeof digits, number, base);
-  text.append(digits, end);
-}
+class Digits {
+ public:
+  explicit Digits(std::uint64_t number, int base = 10) noexcept
+      : end_(std::to_chars(digits_, digits_ + sizeof digits_, number, base).ptr) {}
+  operator std::string_view() const noexcept { return {digits_, end_}; }
+
+ private:
+  char digits_[20];
+  char* end_;
+};
 
 void append_chunk_size(std::string& text, std::size_t bytes) {
-  append_number(text, bytes, 16);
-  text += "\r\n";
+  append(text, Digits(bytes, 16), "\r\n");
 }
 
 // RFC 9110, 7.2; RFC 9112, 3.2: one, and nothing in it that a host cannot have.
 bool is_host(std::string_view host) noexcept {
-  return host.find_first_of(" \t,/@?#\\") == host.npos;
+  static constexpr std::array<bool, 256> kForbidden = [] {
+    std::array<bool, 256> is{};
+    for (char c : std::string_view(" \t,/@?#\\")) is[static_cast<unsigned char>(c)] = true;
+    return is;
+  }();
+  bool is = true;  // of every character: without a branch
+  for (char c : host) is &= !kForbidden[static_cast<unsigned char>(c)];
+  return is;
 }
 
 std::string describe(std::exception_ptr error) {
@@ -66,15 +78,6 @@ int status_of(const std::error_code& error) noexcept {
   if (error == Error::body_timeout) return 408;
   if (error == Error::bad_body) return 400;
   return 500;
-}
-
-// What the page cache has is read at once; the rest is the driver's.
-Task<Result<std::size_t>> read_at(Descriptor& file, std::span<std::byte> room,
-                                  std::uint64_t offset) {
-  iovec part{.iov_base = room.data(), .iov_len = room.size()};
-  ssize_t count = ::preadv2(file.number(), &part, 1, static_cast<off_t>(offset), RWF_NOWAIT);
-  if (count > 0) co_return static_cast<std::size_t>(count);
-  co_return co_await file.pread(room, static_cast<std::int64_t>(offset));
 }
 
 // `own`: what this request's body has ended with. The same error from elsewhere, an upstream's say, is the handler's.
@@ -115,13 +118,13 @@ Task<void> Http1Connection::run() {
       stop = step.stop;
     }
     if (stop == Stop::more) {
-      if (has_output()) {
+      if (has_output() && !write_now()) {
         Result<void> written = co_await write_out();
         if (!written) break;
       }
       milliseconds timeout = prepare_wait();
       if (waits_for_request_ && is_stopping_) break;
-      Result<PooledBytes> more = co_await within(timeout, transport_.read());
+      Result<PooledBytes> more = co_await transport_.read_within(timeout);
       after = after_wait(std::move(more));
     } else if (stop == Stop::failed || !prepare(stop == Stop::head)) {
       refuse(parser_.failure(), parser_.failure_text());
@@ -143,7 +146,7 @@ Task<void> Http1Connection::run() {
         after = co_await finish_answer();
       }
       note_access(request_.method_name(), request_.target());
-      parser_.begin(false);
+      parser_.begin();
       input_.release();
       head_began_ns_ = 0;
     }
@@ -159,12 +162,7 @@ milliseconds Http1Connection::prepare_wait() {
   // Empty lines are no request yet.
   waits_for_request_ = parser_.head().find_first_not_of("\r\n") == std::string_view::npos;
   if (waits_for_request_) {
-    out_.shrink_to_fit();
-    sending_ = {};
-    sent_ = 0;
-    response_.rest();
-    input_.rest();
-    parser_.begin(true);
+    rest();
     return limits().idle_timeout;
   }
   std::int64_t now = weft::detail::steady_ns();
@@ -173,12 +171,43 @@ milliseconds Http1Connection::prepare_wait() {
   return std::max(limits().head_timeout - spent, milliseconds(0));
 }
 
+// H5. Requires: all answers have left.
+void Http1Connection::rest() noexcept {
+  input_.release();
+  input_.rest();
+  sent_ = 0;
+  sending_.clear();
+  if (out_.capacity() < sending_.capacity()) out_.swap(sending_);
+  if (sending_.capacity() > std::string().capacity()) sending_ = std::string();
+  Workspace none;
+  bool is_worth_it =
+      out_.capacity() > std::string().capacity() && out_.capacity() <= Workspaces::kOutputBytesMax;
+  Workspace* kept = is_worth_it ? server_.workspaces().give_back() : nullptr;
+  if (!kept) kept = &none;
+  out_.swap(kept->output);
+  response_.rest(kept->lines);
+  parser_.rest(kept->fields);
+}
+
+void Http1Connection::work() noexcept {
+  Workspace* kept = server_.workspaces().take();
+  if (!kept) return;
+  out_.swap(kept->output);
+  response_.work(kept->lines);
+  parser_.work(kept->fields);
+}
+
 Http1Connection::After Http1Connection::after_wait(Result<PooledBytes> more) {
   bool was_idle = std::exchange(waits_for_request_, false);
   if (was_idle && is_stopping_)
     return After::close;  // whatever has come: stop() has closed the transport
   if (more && !more->empty()) {
-    if (was_idle) head_began_ns_ = weft::detail::steady_ns();
+    if (was_idle) {
+      // Exact where it is told.
+      head_began_ns_ = server_.options().access_log ? weft::detail::steady_ns()
+                                                    : weft::detail::coarse_steady_ns();
+      work();
+    }
     input_.add(std::move(*more), parser_, false);
     return After::next;
   }
@@ -261,7 +290,7 @@ Task<Result<std::size_t>> Http1Connection::read_body(std::span<std::byte> buffer
         Result<void> written = co_await write_out();
         if (!written) co_return fail(written.error());
       }
-      Result<PooledBytes> more = co_await within(limits().body_timeout, transport_.read());
+      Result<PooledBytes> more = co_await transport_.read_within(limits().body_timeout);
       if (!more && more.error() == std::errc::timed_out) {
         co_return fail(make_error_code(Error::body_timeout));
       }
@@ -319,7 +348,7 @@ void Http1Connection::answer_error(std::exception_ptr error) {
 }
 
 bool Http1Connection::answers_at_once() noexcept {
-  return !response_.has_begun() && !response_.content_length() && message_is_read_ &&
+  return !response_.has_begun() && !is_broken_ && !response_.content_length() && message_is_read_ &&
          out_.size() < limits().output_bytes && response_.body().size() <= kCopiedMax;
 }
 
@@ -330,13 +359,14 @@ Task<Http1Connection::After> Http1Connection::finish_answer() {
   }
   // The handler has left some of the body: what it wrote must not wait for that.
   if (!message_is_read_ && (body_error_ || expects_continue_)) response_.close_after();
+  if (is_broken_ || (response_.has_begun() && !keeps_its_length(body_written_))) {
+    // Nothing of it, and nothing after it, may look like an end (H4). What was answered before stays.
+    out_.resize(answer_at_);
+    peer_goes_on_ = false;
+    is_broken_ = true;
+    co_return After::close;
+  }
   if (response_.has_begun()) {
-    if (is_broken_ || !keeps_its_length(body_written_)) {
-      // Nothing of it, and nothing after it, may look like an end (H4). What was answered before stays.
-      out_.resize(answer_at_);
-      peer_goes_on_ = false;
-      co_return After::close;
-    }
     if (is_chunked_) out_ += "0\r\n\r\n";
   } else if (request_.method() == Method::head && response_.content_length()) {
     append_head(response_.content_length());
@@ -380,8 +410,7 @@ void Http1Connection::refuse(int status, std::string_view why) {
   text.append(": ").append(why).append("\n");
   response_.body("text/plain", std::move(text));
   is_chunked_ = false;
-  append_head(response_.body().size());
-  out_ += response_.body();
+  append_head(response_.body().size(), response_.body());
   body_written_ = response_.body().size();
   note_access("-", "-");
 }
@@ -391,39 +420,43 @@ bool Http1Connection::has_no_body() const noexcept {
   return response_.status() == 204 || response_.status() == 304;
 }
 
-void Http1Connection::append_head(std::optional<std::uint64_t> length) {
+// The head, and what follows it.
+void Http1Connection::append_head(std::optional<std::uint64_t> length, std::string_view body) {
   if (is_stopping_) response_.close_after();
   answer_at_ = out_.size();
   response_.begin();
-  if (response_.status() == 200) {
-    out_ += "HTTP/1.1 200 OK\r\n";
-  } else {
-    out_ += "HTTP/1.1 ";
-    append_number(out_, static_cast<std::uint64_t>(response_.status()));
-    out_.append(" ").append(reason_phrase(response_.status())).append("\r\n");
+  std::string_view status_line = "HTTP/1.1 200 OK\r\n";
+  std::string made;
+  if (response_.status() != 200) [[unlikely]] {
+    Digits status(static_cast<std::uint64_t>(response_.status()));
+    append(made, "HTTP/1.1 ", status, " ", reason_phrase(response_.status()), "\r\n");
+    status_line = made;
   }
-  out_ += response_.headers().lines();
-  if (!response_.find_header("date")) out_ += server_.date().now();
+  std::string_view date;
+  if (!response_.find_header("date")) date = server_.date().now();
+  std::string_view framing;
+  Digits digits(length.value_or(0));
+  std::string_view number;
   if (is_chunked_) {
-    out_ += "transfer-encoding: chunked\r\n";
+    framing = "transfer-encoding: chunked";
   } else if (length && !has_no_body()) {
-    out_ += "content-length: ";
-    append_number(out_, *length);
-    out_ += "\r\n";
+    framing = "content-length: ";
+    number = digits;
   }
+  std::string_view end = framing.empty() ? "\r\n" : "\r\n\r\n";
   if (response_.closes()) {
-    out_ += "connection: close\r\n";
+    end = framing.empty() ? "connection: close\r\n\r\n" : "\r\nconnection: close\r\n\r\n";
   } else if (request_.version() == Version::http_1_0) {
-    out_ += "connection: keep-alive\r\n";
+    end = framing.empty() ? "connection: keep-alive\r\n\r\n" : "\r\nconnection: keep-alive\r\n\r\n";
   }
-  out_ += "\r\n";
+  append(out_, status_line, response_.headers().lines(), date, framing, number, end, body);
 }
 
 void Http1Connection::append_whole() {
-  append_head(response_.body().size());
-  if (!sends_body()) return;
-  out_ += response_.body();
-  body_written_ = response_.body().size();
+  std::string_view body;
+  if (sends_body()) body = response_.body();
+  append_head(response_.body().size(), body);
+  body_written_ = body.size();
 }
 
 bool Http1Connection::sends_body() const noexcept {
@@ -544,17 +577,36 @@ std::error_code Http1Connection::as_write_error(const std::error_code& error) co
   return error == std::errc::timed_out ? make_error_code(Error::write_timeout) : error;
 }
 
+// Returns: whether all of it has left, without waiting. What has not is write_out()'s.
+bool Http1Connection::write_now() {
+  if (write_turn_.is_locked() || write_error_ || sent_ < sending_.size()) return false;
+  std::size_t count = transport_.try_write(std::as_bytes(std::span(out_)));
+  if (count == 0) return false;
+  answer_at_ = 0;
+  bool is_all = count == out_.size();
+  if (!is_all) {
+    sending_.swap(out_);
+    sent_ = count;
+  }
+  out_.clear();
+  return is_all;
+}
+
 // One at a time: a handler may read the body in one task and write in another. What comes into out_ meanwhile is not touched
 // by the kernel, because what it has in hand lies in sending_.
 Task<Result<void>> Http1Connection::write_out(Piece piece) {
   LocalMutexGuard turn = co_await write_turn_.lock();
   if (write_error_) co_return std::unexpected(write_error_);
-  if (sent_ == sending_.size()) {
-    sending_.clear();
-    sent_ = 0;
+  // What a cancelled write has left goes first, and what was written since then right behind it.
+  sending_.erase(0, sent_);
+  sent_ = 0;
+  if (sending_.empty()) {
     sending_.swap(out_);
-    answer_at_ = 0;
+  } else {
+    sending_ += out_;
+    out_.clear();
   }
+  answer_at_ = 0;
   std::string_view before = piece.before, after = piece.after;
   std::span<const std::byte> bytes = piece.bytes;
   while (true) {
@@ -564,8 +616,7 @@ Task<Result<void>> Http1Connection::write_out(Piece piece) {
     net::drop_front(rest, 0);
     if (rest.empty()) co_return {};
     std::span<const net::Part> list(rest);
-    Result<std::size_t> count =
-        co_await within(limits().write_timeout, transport_.write_some(list));
+    Result<std::size_t> count = co_await transport_.write_some_within(limits().write_timeout, list);
     if (!count) co_return std::unexpected(write_error_ = as_write_error(count.error()));
     std::size_t left = *count;
     auto take = [&left](std::size_t size) {
@@ -584,6 +635,8 @@ Task<Result<void>> Http1Connection::write_out(Piece piece) {
 Task<void> Http1Connection::end(bool lingers) {
   Result<void> written = co_await write_out();
   if (!written) co_return;
+  // To a peer that reads until the end, TLS's farewell would say that this was all (H4).
+  if (is_broken_ && transport_.is_encrypted()) co_return;
   Result<void> shut = co_await within(limits().linger_timeout, transport_.shutdown_write());
   if (shut && (lingers || peer_goes_on_ || !input_.next().empty())) co_await linger();
 }
@@ -644,6 +697,24 @@ Task<Result<Connection::Upgraded>> Http1Connection::upgrade(Response& response,
 void Http1Connection::on_stop(std::function<void()> tell) {
   tell_stop_ = std::move(tell);
   if (is_stopping_ && tell_stop_) tell_stop_();
+}
+
+// The end of the peer's bytes is seen only by who reads them. One read, of what it would have brought anyhow.
+Task<void> Http1Connection::until_peer_leaves() {
+  if (is_watched_) throw UsageError("Connection::until_peer_leaves() is awaited already");
+  if (message_is_read_ && !is_upgraded_ && input_.next().empty()) {
+    struct Watched {
+      bool& is_watched;
+      explicit Watched(bool& flag) noexcept : is_watched(flag) { is_watched = true; }
+      Watched(const Watched&) = delete;
+      Watched& operator=(const Watched&) = delete;
+      ~Watched() { is_watched = false; }
+    } watched(is_watched_);
+    Result<PooledBytes> more = co_await transport_.read();
+    if (!more || more->empty()) co_return;
+    input_.add(std::move(*more), parser_, true);
+  }
+  co_await suspend_forever();
 }
 
 }  // namespace weft::inline v0::http::detail

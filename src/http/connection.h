@@ -33,6 +33,8 @@ class Http1Connection final : public ServedConnection,
 
   // --- Reading ---
   [[nodiscard]] std::chrono::milliseconds prepare_wait();
+  void rest() noexcept;
+  void work() noexcept;
   [[nodiscard]] After after_wait(Result<PooledBytes> more);
   [[nodiscard]] bool prepare(bool has_body);
   Task<Result<std::size_t>> read_body(std::span<std::byte> buffer) override;
@@ -43,7 +45,7 @@ class Http1Connection final : public ServedConnection,
   [[nodiscard]] bool answers_at_once() noexcept;
   [[gnu::noinline]] Task<After> finish_answer();
   void refuse(int status, std::string_view why);
-  void append_head(std::optional<std::uint64_t> length);
+  void append_head(std::optional<std::uint64_t> length, std::string_view body = {});
   void append_whole();
   [[nodiscard]] bool has_no_body() const noexcept;
   [[nodiscard]] bool sends_body() const noexcept;
@@ -54,6 +56,7 @@ class Http1Connection final : public ServedConnection,
   Task<Result<void>> write_file(Response& response, Descriptor& file, FileRange range) override;
   Task<Result<void>> copy_file(Descriptor& file, FileRange range);
   Task<Result<void>> flush(Response& response) override;
+  void break_off() noexcept override { is_broken_ = true; }
   // Writes out_, then what is given.
   struct Piece {
     std::string before;
@@ -63,6 +66,7 @@ class Http1Connection final : public ServedConnection,
   };
   [[gnu::noinline]] Task<Result<void>> write_out(Piece piece = {});
   [[gnu::noinline]] Task<Result<void>> write_large(std::span<const std::byte> bytes);
+  [[nodiscard]] bool write_now();
   [[nodiscard]] bool has_output() const noexcept {
     return !out_.empty() || sent_ < sending_.size();
   }
@@ -78,6 +82,7 @@ class Http1Connection final : public ServedConnection,
   bool is_encrypted() const noexcept override { return transport_.is_encrypted(); }
   Task<Result<Upgraded>> upgrade(Response& response, std::string_view protocol) override;
   void on_stop(std::function<void()> tell) override;
+  Task<void> until_peer_leaves() override;
 
   [[nodiscard]] const Limits& limits() const noexcept { return server_.options().limits; }
 
@@ -125,6 +130,7 @@ class Http1Connection final : public ServedConnection,
   bool is_broken_ = false;   // a piece of the answer is missing: H4
   bool is_upgraded_ = false;
   bool peer_goes_on_ = false;  // it would have sent another request
+  bool is_watched_ = false;    // until_peer_leaves() reads
 };
 
 }  // namespace weft::inline v0::http::detail

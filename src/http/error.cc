@@ -28,6 +28,8 @@ class Category final : public std::error_category {
       case Error::broken_off:
         return "an earlier write of this answer was cut off in the middle, and nothing can follow "
                "it";
+      case Error::event_too_large:
+        return "an event is larger than EventReader was told to take";
       case Error::bad_url:
         return "this is no URL of http or https: Url::parse() says where it goes wrong";
       case Error::bad_response:
@@ -45,15 +47,17 @@ class Category final : public std::error_category {
       case Error::bad_redirect:
         return "the server redirects to what is no URL of http or https";
       case Error::no_tls:
-        return "https needs a Connector that knows TLS: give one to ClientOptions::connector";
-      case Error::unknown_host:
-        return "the Connector takes addresses and localhost only: give one that resolves names to "
-               "ClientOptions::connector";
+        return "the Connector in ClientOptions::connector does not know TLS, which https needs "
+               "(TcpConnector does)";
       case Error::bad_proxy:
         return "the proxy in ClientOptions::proxies (or in the environment) is no URL of http, nor "
                "host:port";
       case Error::proxy_refused:
         return "the proxy refused to open a tunnel";
+      case Error::bad_coding:
+        return "the body is not what its content-encoding says, or ends too early";
+      case Error::expanded_too_much:
+        return "the body, decoded, is larger than ClientLimits::expansion_max times what was sent";
     }
     return "unknown error " + std::to_string(code);
   }

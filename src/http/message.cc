@@ -5,6 +5,7 @@
 #include <array>
 #include <functional>
 
+#include "append.h"
 #include "weft/base/assert.h"
 
 namespace weft::inline v0::http {
@@ -33,11 +34,11 @@ bool all_in(const std::array<bool, 256>& set, std::string_view text) noexcept {
 }
 
 // RFC 9110, 5.5: no control characters but the tab.
-bool is_field_value(std::string_view text) noexcept {
-  bool is = true;
-  for (unsigned char c : text) is &= (c >= 0x20 && c != 0x7f) || c == '\t';
+constexpr std::array<bool, 256> kValueCharacters = [] {
+  std::array<bool, 256> is{};
+  for (std::size_t c = 0; c < is.size(); ++c) is[c] = (c >= 0x20 && c != 0x7f) || c == '\t';
   return is;
-}
+}();
 
 std::string_view trimmed(std::string_view text) noexcept {
   auto is_space = [](char c) { return c == ' ' || c == '\t'; };
@@ -184,9 +185,8 @@ std::string_view reason_phrase(int status) noexcept {
   return "Unknown";
 }
 
-bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept {
-  return a.size() == b.size() &&
-         std::ranges::equal(a, b, [](char x, char y) { return lower(x) == lower(y); });
+bool detail::equal_folded(std::string_view a, std::string_view b) noexcept {
+  return std::ranges::equal(a, b, [](char x, char y) { return x == y || lower(x) == lower(y); });
 }
 
 bool has_token(std::string_view list, std::string_view token) noexcept {
@@ -233,13 +233,14 @@ void HeaderLines::add(std::string_view name, std::string_view value) {
   if (name.empty() || !all_in(kTokenCharacters, name)) {
     throw UsageError("\"" + std::string(name) + "\" is no name of a header field");
   }
-  if (!is_field_value(value)) {
+  if (!all_in(kValueCharacters, value)) {
     throw UsageError("the value of header field " + std::string(name) +
                      " has a line break or another control character in it");
   }
   if (is_own(name) || is_own(value)) return add(std::string(name), std::string(value));
-  lines_.push_back({.at = text_.size(), .name_bytes = name.size(), .value_bytes = value.size()});
-  text_.append(name).append(": ").append(value).append("\r\n");
+  const std::size_t at = text_.size();
+  lines_.push_back({.at = at, .name_bytes = name.size(), .value_bytes = value.size()});
+  detail::append(text_, name, ": ", value, "\r\n");
 }
 
 void HeaderLines::set(std::string_view name, std::string_view value) {
@@ -262,11 +263,6 @@ void HeaderLines::remove(std::string_view name) noexcept {
   }
 }
 
-void HeaderLines::clear() noexcept {
-  text_.clear();
-  lines_.clear();
-}
-
 bool HeaderLines::is_own(std::string_view view) const noexcept {
   // std::less: pointers into different objects have no order but this.
   std::less<const char*> before;
@@ -275,9 +271,8 @@ bool HeaderLines::is_own(std::string_view view) const noexcept {
 }
 
 Header HeaderLines::field(const Line& line) const noexcept {
-  std::string_view text(text_);
-  return {.name = text.substr(line.at, line.name_bytes),
-          .value = text.substr(line.at + line.name_bytes + 2, line.value_bytes)};
+  const char* name = text_.data() + line.at;
+  return {.name = {name, line.name_bytes}, .value = {name + line.name_bytes + 2, line.value_bytes}};
 }
 
 std::optional<std::string_view> HeaderLines::find(std::string_view name) const noexcept {

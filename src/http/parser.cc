@@ -49,6 +49,7 @@ const llhttp_settings_t& MessageParser::settings() noexcept {
     made.on_header_value = on_value;
     made.on_headers_complete = on_head;
     made.on_body = on_body;
+    made.on_chunk_header = on_chunk;
     made.on_chunk_extension_name = on_extension;
     made.on_chunk_extension_value = on_extension;
     made.on_message_complete = on_message;
@@ -150,6 +151,13 @@ int MessageParser::on_body(llhttp_t* parser, const char* at, std::size_t length)
   return 0;
 }
 
+// The last one: what follows are trailers, whose bytes walk() looks at itself.
+int MessageParser::on_chunk(llhttp_t* parser) noexcept {
+  if (parser->content_length != 0) return 0;
+  of(parser).in_trailers_ = true;
+  return HPE_PAUSED;
+}
+
 int MessageParser::on_message(llhttp_t* parser) noexcept {
   of(parser).paused_at_message_ = true;
   return HPE_PAUSED;
@@ -160,14 +168,27 @@ MessageParser::Step MessageParser::walk(std::string_view bytes, std::span<std::b
   body_bytes_ = 0;
   paused_at_message_ = false;
   bool was_in_head = in_head_;
-  llhttp_errno_t error = llhttp_execute(&parser_, bytes.data(), bytes.size());
-  std::size_t taken = bytes.size();
-  if (error == HPE_PAUSED) {
-    taken = static_cast<std::size_t>(llhttp_get_error_pos(&parser_) - bytes.data());
-    llhttp_resume(&parser_);
-  } else if (error != HPE_OK) {
-    fail_as(error, bytes);
-    return {.taken = 0, .stop = Stop::failed};
+  std::size_t taken = 0;
+  llhttp_errno_t error;
+  bool goes_on = true;
+  while (goes_on) {
+    bool was_in_trailers = in_trailers_;
+    std::string_view rest = bytes.substr(taken);
+    error = llhttp_execute(&parser_, rest.data(), rest.size());
+    std::size_t count = rest.size();
+    if (error == HPE_PAUSED) {
+      count = static_cast<std::size_t>(llhttp_get_error_pos(&parser_) - rest.data());
+      llhttp_resume(&parser_);
+    } else if (error != HPE_OK) {
+      fail_as(error, bytes);
+      return {.taken = 0, .stop = Stop::failed};
+    }
+    if (was_in_trailers && !trailers_are_whole(rest.substr(0, count))) {
+      fail(400, "a trailer is malformed, or goes on in the next line");
+      return {.taken = 0, .stop = Stop::failed};
+    }
+    taken += count;
+    goes_on = in_trailers_ && !was_in_trailers;
   }
   if (was_in_head) {
     head_ = std::string_view(head_.data() ? head_.data() : bytes.data(), head_.size() + taken);
@@ -202,19 +223,25 @@ void MessageParser::moved(const char* from, const char* to) noexcept {
   }
 }
 
-void MessageParser::begin(bool idle) noexcept {
+void MessageParser::begin() noexcept {
   in_head_ = true;
   name_is_whole_ = true;
   is_folded_ = false;
   wants_upgrade_ = false;
   ends_at_close_ = false;
+  in_trailers_ = false;
+  trailer_byte_ = '\n';
   head_flags_ = 0;
   aside_bytes_ = 0;
   length_.reset();
   head_ = {};
   target_ = {};
   fields_.clear();
-  if (idle) fields_.shrink_to_fit();
+}
+
+void MessageParser::rest(std::vector<Header>& fields) noexcept {
+  begin();
+  fields_.swap(fields);
 }
 
 std::vector<Header> MessageParser::take_head(std::string& text) {
@@ -242,6 +269,16 @@ bool MessageParser::lines_are_whole(const char* first) noexcept {
   }
   const char* end = head_.data() + head_.size();
   return at + 2 == end && at[0] == '\r' && at[1] == '\n';
+}
+
+// The same for trailers, which are dropped and lie in pieces.
+bool MessageParser::trailers_are_whole(std::string_view bytes) noexcept {
+  for (char c : bytes) {
+    if ((c == '\n') != (trailer_byte_ == '\r')) return false;
+    if (trailer_byte_ == '\n' && is_space(c)) return false;
+    trailer_byte_ = c;
+  }
+  return true;
 }
 
 bool MessageParser::examine() {

@@ -46,8 +46,11 @@ class MessageParser {
   [[nodiscard]] std::size_t body_bytes() const noexcept { return body_bytes_; }
   // The bytes of the head lie elsewhere now.
   void moved(const char* from, const char* to) noexcept;
-  // The next message begins; its views are gone. The memory for them is kept, unless `idle`.
-  void begin(bool idle) noexcept;
+  // The next message begins; its views are gone. The memory for them is kept.
+  void begin() noexcept;
+  // The same, when none will come for a while: hands that memory over, in exchange for none. work() takes some.
+  void rest(std::vector<Header>& fields) noexcept;
+  void work(std::vector<Header>& fields) noexcept { fields_.swap(fields); }
 
   // --- The head, once walk() has stopped behind it, or behind the message ------------------------------------------
 
@@ -97,6 +100,7 @@ class MessageParser {
   static int on_value(llhttp_t*, const char* at, std::size_t length) noexcept;
   static int on_head(llhttp_t*) noexcept;
   static int on_body(llhttp_t*, const char* at, std::size_t length) noexcept;
+  static int on_chunk(llhttp_t*) noexcept;
   static int on_extension(llhttp_t*, const char* at, std::size_t length) noexcept;
   static int on_message(llhttp_t*) noexcept;
 
@@ -107,6 +111,7 @@ class MessageParser {
   [[nodiscard]] bool examine_request_line(std::string_view line) noexcept;
   [[nodiscard]] bool examine_status_line() noexcept;
   [[nodiscard]] bool lines_are_whole(const char* first) noexcept;
+  [[nodiscard]] bool trailers_are_whole(std::string_view bytes) noexcept;
   [[nodiscard]] bool examine_coding() noexcept;
   [[nodiscard]] bool response_has_body() noexcept;
 
@@ -119,6 +124,8 @@ class MessageParser {
   bool keeps_alive_ = false;
   bool wants_upgrade_ = false;
   bool ends_at_close_ = false;
+  bool in_trailers_ = false;
+  char trailer_byte_ = '\n';  // the last one that was looked at
   Method asked_ = Method::get;
   std::uint16_t head_flags_ = 0;
   int failure_ = 0;

@@ -81,7 +81,8 @@ bool RequestBuilder::build(Request& request, const Parts& parts, Body& body) {
     request.query_ = {};
     return parts.method == Method::options;
   }
-  if (std::size_t scheme = target.find("://"); !target.starts_with('/') && scheme != target.npos) {
+  if (std::size_t scheme = target.starts_with('/') ? target.npos : target.find("://");
+      scheme != target.npos) {
     target.remove_prefix(scheme + 3);
     std::size_t path = target.find_first_of("/?");
     request.authority_ = target.substr(0, path);

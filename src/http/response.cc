@@ -57,8 +57,9 @@ void Response::body(std::string bytes) {
 }
 
 void Response::body(std::string_view type, std::string bytes) {
-  set_header("content-type", type);
-  body(std::move(bytes));
+  require_head("Response::body()");
+  headers_.set("content-type", type);
+  body_ = std::move(bytes);
 }
 
 void Response::content_length(std::uint64_t bytes) {
@@ -76,9 +77,10 @@ Task<Result<void>> Response::write_file(Descriptor& file, FileRange range) {
 
 Task<Result<void>> Response::flush() { return sink_->flush(*this); }
 
-void Response::rest() noexcept {
-  headers_ = {};
-  body_ = {};
+void Response::rest(HeaderLines& lines) noexcept {
+  body_ = std::string();  // an assignment of {} would keep the memory
+  headers_.clear();
+  headers_.swap(lines);
 }
 
 void Response::reset(detail::ResponseSink& sink) noexcept {

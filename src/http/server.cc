@@ -9,6 +9,7 @@
 
 #include "connection.h"
 #include "date.h"
+#include "weft/base/log.h"
 #include "weft/core/moving.h"
 #include "weft/time/timeout.h"
 
@@ -22,6 +23,17 @@ std::string_view detail::DateLine::now() {
     text_ = "date: " + http_date(second_) + "\r\n";
   }
   return text_;
+}
+
+detail::Workspace* detail::Workspaces::give_back() noexcept {
+  if (count_ < kept_.size()) return &kept_[count_++];
+  if (count_ == kKeptMax) return nullptr;
+  try {
+    kept_.emplace_back();
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+  return &kept_[count_++];
 }
 
 std::string to_string(const AccessRecord& record) {
@@ -43,22 +55,31 @@ std::string to_string(const AccessRecord& record) {
   return line;
 }
 
+Server::Listed::Listed(Server& server, detail::ServedConnection& connection) noexcept
+    : server_(server), connection_(connection) {
+  server_.connections_.push_back(connection_);
+  ++server_.connection_count_;
+  if (server_.is_stopping_) connection_.stop();
+}
+Server::Listed::~Listed() {
+  connection_.unlink();
+  --server_.connection_count_;
+}
+
 Task<void> Server::serve_connection(Transport& transport) {
   detail::Http1Connection connection(*this, transport);
-  struct Listed {
-    Server& server;
-    detail::ServedConnection& connection;
-    Listed(Server& on, detail::ServedConnection& listed) : server(on), connection(listed) {
-      server.connections_.push_back(connection);
-      ++server.connection_count_;
-    }
-    ~Listed() {
-      connection.unlink();
-      --server.connection_count_;
-    }
-  } listed(*this, connection);
-  if (is_stopping_) connection.stop();
+  Listed listed(*this, connection);
   co_await connection.run();
+}
+
+void Server::note_handshake(const std::optional<net::Address>& peer,
+                            std::string_view why) noexcept {
+  if (!options_.handshake_log) return;
+  try {
+    options_.handshake_log(peer, why);
+  } catch (...) {
+    log(LogLevel::error, "http: ServerOptions::handshake_log threw, which it must not");
+  }
 }
 
 Server::Serving::Serving(Server& server) : server_(server) {

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "coding.h"
 #include "date.h"
 #include "file_request.h"
 #include "weft/io/blocking.h"
@@ -153,8 +154,31 @@ std::string listing(UniqueFd directory, std::string_view title, bool hidden) {
   return html + "</ul>\n";
 }
 
+// RFC 9110, 12.5.3: the file in the coding that the peer likes best, if somebody has put it there.
+Task<detail::Coding> open_precompressed(int root, const std::string& path, const Request& request,
+                                        Opened& opened) {
+  using detail::Coding;
+  // Also a coding that was not compiled in: the file is only sent.
+  std::vector<Coding> offered{Coding::brotli, Coding::gzip};
+  detail::Acceptance accepts = detail::acceptance_of(request.headers());
+  while (true) {
+    Coding coding = detail::choose_coding(accepts, offered);
+    if (coding == Coding::identity) co_return coding;
+    Result<Opened> found =
+        co_await open_file(root, path + (coding == Coding::brotli ? ".br" : ".gz"));
+    auto age = [](const struct stat& of) {
+      return std::pair(of.st_mtim.tv_sec, of.st_mtim.tv_nsec);
+    };
+    if (found && S_ISREG(found->status.st_mode) && age(found->status) >= age(opened.status)) {
+      opened = std::move(*found);
+      co_return coding;
+    }
+    std::erase(offered, coding);
+  }
+}
+
 Task<void> send(const Request& request, Response& response, Opened opened, std::string_view name,
-                std::chrono::seconds max_age) {
+                detail::Coding coding, std::chrono::seconds max_age) {
   detail::FileIdentity file;
   file.bytes = static_cast<std::uint64_t>(opened.status.st_size);
   file.modified = opened.status.st_mtim.tv_sec;
@@ -179,6 +203,7 @@ Task<void> send(const Request& request, Response& response, Opened opened, std::
   response.status(answer.status);
   if (answer.status == 304) co_return;
   response.header("content-type", content_type_of(name));
+  if (coding != detail::Coding::identity) response.header("content-encoding", to_string(coding));
   response.content_length(answer.range.bytes);
   Descriptor descriptor(std::move(opened.fd));
   // What goes wrong now ends the connection (H4).
@@ -242,7 +267,12 @@ Task<void> StaticFiles::handle_request(const Request& request, Response& respons
     fail(response, status_of(opened.error()));
     co_return;
   }
-  co_await send(request, response, std::move(*opened), *path, options_.max_age);
+  detail::Coding coding = detail::Coding::identity;
+  if (options_.precompressed && detail::is_compressible(content_type_of(*path))) {
+    coding = co_await open_precompressed(root_.get(), *path, request, *opened);
+    detail::vary_by_coding(response);
+  }
+  co_await send(request, response, std::move(*opened), *path, coding, options_.max_age);
 }
 
 std::string_view content_type_of(std::string_view file_name) noexcept {

@@ -168,6 +168,13 @@ class Url::Parser {
       if (!is_unreserved(host[i])) return fail(at_ + i, "this cannot be in the name of a host");
       host[i] = lower(host[i]);
     }
+    // Names that nobody has, and that TLS refuses to look for (RFC 1035, 2.3.4).
+    constexpr std::size_t kNameBytesMax = 253;
+    bool has_empty_label = host.starts_with('.') || host.contains("..");
+    if (has_empty_label) return fail(at_, "a part of the host's name is empty");
+    if (host.size() - host.ends_with('.') > kNameBytesMax) {
+      return fail(at_, "the name of the host is longer than any");
+    }
     url.origin_.host = std::move(host);
     at_ = colon;
     return {};

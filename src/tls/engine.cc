@@ -217,6 +217,11 @@ Result<std::optional<std::size_t>> Engine::read(std::span<std::byte> buffer) {
   return std::nullopt;
 }
 
+bool Engine::may_have_plaintext() const noexcept {
+  return !input_.empty() || SSL_pending(ssl_) > 0 || !handshaken_ || failure_ || peer_ended_ ||
+         input_ended_;
+}
+
 Result<std::size_t> Engine::write(std::span<const net::Part> parts) {
   check_handshaken();
   if (failure_) return std::unexpected(failure_);

@@ -3,13 +3,13 @@
 // Deflater, Inflater: messages compressed as RFC 7692, 7.2 has it, by zlib.
 //
 // Memory         zlib's, from the first message on; without context takeover from a message's first byte to its last.
-#include <zlib.h>
-
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
+#include "http/zlib_stream.h"
 #include "weft/ws/limits.h"
 
 namespace weft::inline v0::ws::detail {
@@ -17,25 +17,18 @@ namespace weft::inline v0::ws::detail {
 class Deflater {
  public:
   Deflater(const DeflateOptions& options, int window_bits, bool keeps_context) noexcept
-      : level_(options.level),
-        memory_level_(options.memory_level),
-        window_bits_(window_bits),
+      : settings_{.level = options.level,
+                  .window_bits = http::detail::raw_window_bits(window_bits),
+                  .memory_level = options.memory_level},
         keeps_context_(keeps_context) {}
-  Deflater(const Deflater&) = delete;
-  Deflater& operator=(const Deflater&) = delete;
-  ~Deflater() { end(); }
 
   // Requires: not empty. Throws std::bad_alloc.
   [[nodiscard]] std::string compress(std::span<const std::byte> message);
 
  private:
-  void begin();
-  void end() noexcept;
-
-  z_stream stream_{};
-  int level_, memory_level_, window_bits_;
+  http::detail::DeflateSettings settings_;
+  std::optional<http::detail::DeflateStream> stream_;
   bool keeps_context_;
-  bool is_begun_ = false;
 };
 
 class Inflater {
@@ -44,9 +37,6 @@ class Inflater {
 
   Inflater(int window_bits, bool keeps_context) noexcept
       : window_bits_(window_bits), keeps_context_(keeps_context) {}
-  Inflater(const Inflater&) = delete;
-  Inflater& operator=(const Inflater&) = delete;
-  ~Inflater() { end(); }
 
   // Appends what `piece` inflates to. too_big: `out` would be larger than `bytes_max`, and has at most one more.
   // Throws std::bad_alloc.
@@ -55,13 +45,9 @@ class Inflater {
   [[nodiscard]] Step finish(std::string& out, std::size_t bytes_max);
 
  private:
-  void begin();
-  void end() noexcept;
-
-  z_stream stream_{};
+  std::optional<http::detail::InflateStream> stream_;
   int window_bits_;
   bool keeps_context_;
-  bool is_begun_ = false;
 };
 
 }  // namespace weft::inline v0::ws::detail

@@ -443,7 +443,7 @@ Task<Result<void>> Session::write_some() {
   std::span<const net::Part> parts(&part, 1);
   milliseconds wait = close_is_written_ ? std::min(limits.write_timeout, limits.close_timeout)
                                         : limits.write_timeout;
-  Result<std::size_t> count = co_await within(wait, transport_.write_some(parts));
+  Result<std::size_t> count = co_await transport_.write_some_within(wait, parts);
   if (!count) {
     bool is_late = count.error() == std::errc::timed_out;
     co_return std::unexpected(is_late ? make_error_code(Error::write_timeout) : count.error());

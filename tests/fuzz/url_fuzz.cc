@@ -1,27 +1,20 @@
 // SPDX-License-Identifier: MIT
 // Fuzzes Url::parse() and Url::resolve().
 //
-//     clang++ -std=c++23 -O1 -g -fsanitize=address,undefined,fuzzer -Iinclude -Isrc
-//       tests/fuzz/url_fuzz.cc src/http/url.cc src/net/address.cc src/base/*.cc
-//     ./a.out -max_total_time=60 corpus/
-//
 // It looks for what a sanitizer sees, and for this: what is accepted is written in one way, which is read as the same; it has
 // nothing in it that could end a line of a request; and an error lies inside of the text.
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
+#include "require.h"
 #include "weft/http/url.h"
 
 namespace {
 
 using namespace weft;
 using namespace weft::http;
-
-void require(bool holds) {
-  if (!holds) std::abort();
-}
+using fuzz::require;
 
 void examine(const Result<Url, UrlError>& url, std::string_view text) {
   if (!url) {

@@ -1,36 +1,27 @@
 // SPDX-License-Identifier: MIT
 // Bytes of a hostile peer, into everything of ws/ that parses: frames, messages, UTF-8, inflate.
 //
-// Build and run, from the top of the tree:
-//     clang++-22 -std=c++23 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -Iinclude -Isrc
-//       tests/fuzz/ws_frame_fuzz.cc src/ws/{message_reader,frame_codec,deflate,utf8,random}.cc src/base/log.cc
-//       -lwslay -lz -o ws_frame_fuzz
-//     ./ws_frame_fuzz -max_total_time=60 -max_len=4096
-//
-// The first byte chooses the side, the compression and how the rest is torn. What must hold: the same end, however it is torn; no
+// The first byte chooses the side, the compression and how the rest is torn. What must hold: the same, however it is torn; no
 // message larger than the limit; every text is UTF-8; after the first failure or Close nothing is read.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "require.h"
 #include "ws/message_reader.h"
 #include "ws/utf8.h"
 
 namespace {
 
 using namespace weft::ws;
+using weft::fuzz::require;
 using weft::ws::detail::FrameCodec;
 using weft::ws::detail::Inflater;
 using weft::ws::detail::MessageReader;
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
 
 // All that was read, as text.
 std::string read_all(std::span<const std::byte> bytes, bool masks, bool deflates, bool takeover,
@@ -82,6 +73,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::span<const std::byte> bytes = std::as_bytes(std::span(data + 1, size - 1));
   std::string whole = read_all(bytes, masks, deflates, takeover, size);
   std::string torn = read_all(bytes, masks, deflates, takeover, piece);
+  // What is too large and no UTF-8 may be refused for either: that depends on how much was inflated at once.
+  for (std::string* log : {&whole, &torn}) {
+    if (log->ends_with("F1007") || log->ends_with("F1009"))
+      log->replace(log->size() - 4, 4, "100x");
+  }
   require(whole == torn);
   return 0;
 }

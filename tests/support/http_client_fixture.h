@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/fetch.h"
 #include "weft/http/client.h"
 #include "weft/net/memory_stream.h"
 #include "weft/testing/virtual_loop.h"
@@ -173,14 +174,6 @@ inline Script always(std::string bytes) {
 
 // A response.
 inline const std::string kHello = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nHello.";
-
-// "status body", or the error.
-inline Task<std::string> fetch(http::Client& client, std::string where) {
-  Result<http::ClientResponse> response = co_await client.get(where);
-  if (!response) co_return response.error().message();
-  Result<std::string> body = co_await response->body().read_all();
-  co_return body ? std::to_string(response->status()) + " " + *body : body.error().message();
-}
 
 // Whether `line` is one of the head's.
 inline bool has_line(std::string_view head, std::string_view line) {

@@ -13,6 +13,10 @@
 // request() returns when the head of the response is there; the body is read as it comes. What is behind a redirect is
 // fetched, up to ClientLimits::redirects_max. A status is not an error.
 //
+// gzip and brotli (if it was built in) are asked for and decoded as they come, unless the request has an accept-encoding or a range of its own, or
+// ClientOptions::decodes is off. Then content-encoding and content-length are no longer among the header fields: they were the
+// compressed body's. A body of another coding is left as it is, with its fields.
+//
 // Connections are kept per origin. One whose response was read to its end is used again; from one that is dropped
 // earlier, by a cancel for instance, nobody could say where the next response begins: it is closed. A kept connection that
 // the server has closed meanwhile is replaced, once, if the request may be repeated (RFC 9110, 9.2.2) or none of it was sent.
@@ -61,6 +65,8 @@ struct ClientLimits {
   std::size_t header_fields_max = 256;
   std::uint64_t body_bytes_max = 64 * 1024 * 1024;  // of Body::read_all(); read_some() has no bound
   std::uint64_t skipped_body_bytes = 64 * 1024;     // of a redirect; more: the connection is closed
+  // Of a body that was compressed, so many times what was sent, beyond the first MiB.
+  std::uint64_t expansion_max = 256;
 
   std::chrono::milliseconds connect_timeout{10'000};  // a proxy's tunnel and TLS included
   std::chrono::milliseconds head_timeout{
@@ -175,6 +181,7 @@ struct ClientOptions {
   ClientLimits limits{};
   Proxies proxies = Proxies::from_environment();
   std::string user_agent = "weft";  // empty: none is sent
+  bool decodes = true;              // gzip and brotli
   // None: a TcpConnector.
   std::shared_ptr<Connector> connector{};
 };

@@ -14,6 +14,7 @@ enum class Error {
   wrong_length,        // more, or less, than content_length() said
   upgraded,            // another protocol has taken over
   broken_off,          // an earlier write of this answer was cut off in the middle
+  event_too_large,     // EventReader's bytes_max
 
   // The client's.
   bad_url,             // Url::parse() says where
@@ -24,9 +25,10 @@ enum class Error {
   too_many_redirects,  // ClientLimits::redirects_max
   bad_redirect,        // to what is no URL of http or https
   no_tls,              // https without a Connector that knows TLS
-  unknown_host,        // a name, and the Connector takes addresses only
   bad_proxy,           // its URL, in Proxies
   proxy_refused,       // to open a tunnel
+  bad_coding,          // the body is not what its content-encoding says
+  expanded_too_much,   // ClientLimits::expansion_max
 };
 
 [[nodiscard]] const std::error_category& error_category() noexcept;

@@ -47,6 +47,11 @@ class Connection {
   // `tell` is called, on the loop, when the server begins to stop: for a protocol that has taken over, and does not know of it
   // otherwise. At once, if it has begun. An empty one takes the last one back: at the latest before the handler returns.
   virtual void on_stop(std::function<void()> tell) = 0;
+  // Returns when the peer has closed the connection, or its half of it, or reset it: most likely nobody reads the answer.
+  // For a handler that has nothing to write for a while; a write would tell. If the peer sends a further request meanwhile, or
+  // has sent it already, or its body was not read, there is nothing to be seen, and this waits until it is cancelled.
+  // A cancel point. UsageError: another task waits for it.
+  [[nodiscard]] virtual Task<void> until_peer_leaves() = 0;
 
  protected:
   ~Connection() = default;

@@ -32,8 +32,15 @@ enum class Version : std::uint8_t { http_1_0, http_1_1, http_2, http_3 };
 // "Not Found". Of a code that is not registered: "Unknown".
 [[nodiscard]] std::string_view reason_phrase(int status) noexcept;
 
+namespace detail {
+// Requires: as many characters in both.
+[[nodiscard]] bool equal_folded(std::string_view a, std::string_view b) noexcept;
+}  // namespace detail
+
 // Names and tokens of HTTP do not care for case.
-[[nodiscard]] bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept;
+[[nodiscard]] inline bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept {
+  return a.size() == b.size() && detail::equal_folded(a, b);
+}
 // Whether the list, parted by commas, has `token`.
 [[nodiscard]] bool has_token(std::string_view list, std::string_view token) noexcept;
 
@@ -80,7 +87,14 @@ class HeaderLines {
   // In place of those of that name.
   void set(std::string_view name, std::string_view value);
   void remove(std::string_view name) noexcept;
-  void clear() noexcept;
+  void clear() noexcept {
+    text_.clear();
+    lines_.clear();
+  }
+  void swap(HeaderLines& other) noexcept {
+    text_.swap(other.text_);
+    lines_.swap(other.lines_);
+  }
 
   [[nodiscard]] std::optional<std::string_view> find(std::string_view name) const noexcept;
   // "name: value\r\n" of each.

@@ -48,6 +48,8 @@ class ResponseSink {
   virtual Task<Result<void>> write_body(Response& response, std::span<const std::byte> bytes) = 0;
   virtual Task<Result<void>> write_file(Response& response, Descriptor& file, FileRange range) = 0;
   virtual Task<Result<void>> flush(Response& response) = 0;
+  // A piece of the body is missing: nothing of it may look like its end (H4).
+  virtual void break_off() noexcept = 0;
 
  protected:
   ~ResponseSink() = default;
@@ -102,12 +104,18 @@ class Response {
   // --- For a version of the protocol ------------------------------------------------------------------------------
 
   void reset(detail::ResponseSink& sink) noexcept;
+  // From now on it goes there. Returns: where it went.
+  detail::ResponseSink& divert(detail::ResponseSink& sink) noexcept {
+    return *std::exchange(sink_, &sink);
+  }
+  void clear_content_length() noexcept { length_.reset(); }
   void begin() noexcept { has_begun_ = true; }
   [[nodiscard]] const HeaderLines& headers() const noexcept { return headers_; }
   [[nodiscard]] bool closes() const noexcept { return closes_; }
   [[nodiscard]] std::optional<std::uint64_t> content_length() const noexcept { return length_; }
-  // Nothing will be asked for a while: gives its memory back.
-  void rest() noexcept;
+  // Nothing will be asked for a while: hands its memory over, in exchange for none. work() takes some.
+  void rest(HeaderLines& lines) noexcept;
+  void work(HeaderLines& lines) noexcept { headers_.swap(lines); }
 
  private:
   void require_head(const char* what) const;

@@ -7,6 +7,8 @@
 //     http::Server server(routes);
 //     co_await server.serve(listener);           // or, on all workers of a context: serve_on(context, address, routes)
 //
+//     http::Server secure(routes, {.tls = or_throw(tls::ServerContext::create({.identity = ours}))});     // https
+//
 // Cancelling serve() is a graceful stop: the listener closes, connections that wait for a request close, the others finish
 // their answer, and what still runs after Limits::drain_timeout is cancelled. serve() ends when all have ended.
 //
@@ -14,12 +16,14 @@
 // Errors         of a connection: they end it. A handler's exception: 500, and logged.
 // Allocation     per connection a few frames; per request none that lasts, but what the handler does.
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "weft/base/intrusive_list.h"
 #include "weft/core/nursery.h"
@@ -27,9 +31,12 @@
 #include "weft/core/task.h"
 #include "weft/http/handler.h"
 #include "weft/http/limits.h"
+#include "weft/http/transport.h"
 #include "weft/net/serve.h"
 #include "weft/run/io_context.h"
 #include "weft/sync/event.h"
+#include "weft/tls/context.h"
+#include "weft/tls/stream.h"
 
 namespace weft::inline v0::http {
 
@@ -49,6 +56,11 @@ struct ServerOptions {
   Limits limits{};
   // Called after each answer. Must not throw.
   std::function<void(const AccessRecord&)> access_log{};
+  // Given: connections of serve() begin with a TLS handshake. Its ALPN, if it has any, is "http/1.1" and nothing else.
+  std::optional<tls::ServerContext> tls{};
+  // Called for each handshake that fails, with the reason in words: anybody can make that happen. Must not throw.
+  std::function<void(const std::optional<net::Address>& peer, std::string_view why)>
+      handshake_log{};
 };
 
 class Server;
@@ -63,6 +75,17 @@ class ServedConnection : public ListNode<> {
   ~ServedConnection() = default;
 };
 
+// One that is not one of HTTP yet.
+template <net::Stream S>
+class ShakingHands final : public ServedConnection {
+ public:
+  explicit ShakingHands(tls::Stream<S>& stream) noexcept : stream_(stream) {}
+  void stop() noexcept override { stream_.close(); }
+
+ private:
+  tls::Stream<S>& stream_;
+};
+
 // "date: Sun, 06 Nov 1994 08:49:37 GMT\r\n", made once a second.
 class DateLine {
  public:
@@ -71,6 +94,31 @@ class DateLine {
  private:
   std::int64_t second_ = -1;
   std::string text_;
+};
+
+// What a connection needs while it answers, and not while it waits.
+struct Workspace {
+  std::string output;
+  HeaderLines lines;
+  std::vector<Header> fields;
+};
+
+// Memory of connections that wait, for the next one that answers: an idle one holds none (H5), and a busy one asks for none.
+// Handed over in both directions by exchange: nothing is built or moved.
+class Workspaces {
+ public:
+  // The one to be taken next; null: there is none. From then on it is not here.
+  [[nodiscard]] Workspace* take() noexcept { return count_ == 0 ? nullptr : &kept_[--count_]; }
+  // An empty one to be filled; null: there are enough.
+  [[nodiscard]] Workspace* give_back() noexcept;
+
+  static constexpr std::size_t kOutputBytesMax = 16 * 1024;  // of one that is kept
+
+ private:
+  static constexpr std::size_t kKeptMax = 64;
+
+  std::vector<Workspace> kept_;  // the first count_ have memory, the others are empty
+  std::size_t count_ = 0;
 };
 
 }  // namespace detail
@@ -94,6 +142,7 @@ class Server {
   [[nodiscard]] std::size_t connections() const noexcept { return connection_count_; }
   // For weft's own use.
   [[nodiscard]] detail::DateLine& date() noexcept { return date_; }
+  [[nodiscard]] detail::Workspaces& workspaces() noexcept { return workspaces_; }
 
  private:
   // One serve() at a time: a stop is for all connections.
@@ -108,24 +157,72 @@ class Server {
     Server& server_;
   };
 
+  // A connection that is to be stopped with the others, while this lives; at once, if they have been.
+  class Listed {
+   public:
+    Listed(Server& server, detail::ServedConnection& connection) noexcept;
+    Listed(const Listed&) = delete;
+    Listed& operator=(const Listed&) = delete;
+    ~Listed();
+
+   private:
+    Server& server_;
+    detail::ServedConnection& connection_;
+  };
+
+  template <net::Stream S>
+  Task<void> serve_plain(S stream);
+  template <net::Stream S>
+  Task<void> serve_tls(S stream);
+  // Returns: whether it succeeded.
+  template <net::Stream S>
+  Task<bool> shake_hands(tls::Stream<S>& stream);
+  void note_handshake(const std::optional<net::Address>& peer, std::string_view why) noexcept;
   void stop_connections() noexcept;
   Task<void> drain(Nursery& running, Event& ended);
 
   Handler& handler_;
   ServerOptions options_;
   detail::DateLine date_;
+  detail::Workspaces workspaces_;
   IntrusiveList<detail::ServedConnection> connections_;
   std::size_t connection_count_ = 0;
   bool is_stopping_ = false;
   bool is_serving_ = false;
 };
 
+template <net::Stream S>
+Task<void> Server::serve_plain(S stream) {
+  StreamTransport transport(std::move(stream));
+  co_await serve_connection(transport);
+}
+
+template <net::Stream S>
+Task<void> Server::serve_tls(S stream) {
+  tls::Stream<S> secure(std::move(stream), *options_.tls);
+  bool done = co_await shake_hands(secure);
+  if (!done || !detail::is_http1(secure.alpn())) co_return;
+  StreamTransport transport(std::move(secure));
+  co_await serve_connection(transport);
+}
+
+template <net::Stream S>
+Task<bool> Server::shake_hands(tls::Stream<S>& stream) {
+  detail::ShakingHands<S> shaking(stream);
+  Listed listed(*this, shaking);
+  Result<void> done = co_await stream.handshake();
+  if (!done && !is_stopping_) {
+    note_handshake(detail::peer_of(stream),
+                   stream.failure().empty() ? done.error().message() : stream.failure());
+  }
+  co_return done.has_value();
+}
+
 template <class Listener>
 Task<void> Server::serve(Listener& listener) {
   Event ended;
   auto answer = [this](auto stream) -> Task<void> {
-    StreamTransport transport(std::move(stream));
-    co_await serve_connection(transport);
+    return options_.tls ? serve_tls(std::move(stream)) : serve_plain(std::move(stream));
   };
   // Also when net::serve() throws: there is nothing to drain then.
   struct Ends {

@@ -9,6 +9,10 @@
 // "..", not by a symbolic link (openat2(2) with RESOLVE_BENEATH; Linux 5.6). What begins with a dot is not there, unless
 // `hidden` says so. A directory is answered with its index, or its listing, or 404.
 //
+// Beside a file "page.html" there may be "page.html.br" and "page.html.gz": whoever accepts that coding gets them, as they are, under
+// the name and type of the file. One that is older than its file is stale, and as if it was not there. To compress files that
+// have none: Compression (compression.h).
+//
 // Knows          HEAD; ETag and Last-Modified with If-None-Match, If-Modified-Since, If-Match, If-Unmodified-Since (RFC 9110,
 //                13); one range of bytes with If-Range (14). Several ranges are answered with the whole.
 // Threads        any, once it is open.
@@ -28,6 +32,7 @@ struct StaticFilesOptions {
   std::string index = "index.html";
   bool lists_directories = false;   // that have no index
   bool hidden = false;              // what begins with a dot is there, too
+  bool precompressed = true;        // files beside others, see above
   std::chrono::seconds max_age{0};  // of `cache-control`; 0: the client asks every time
 };
 

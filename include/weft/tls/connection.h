@@ -86,29 +86,11 @@ class Connection {
   }
 
   Task<Result<std::size_t>> read(std::span<std::byte> buffer) {
-    Turn turn(reading_, kSecondReader);
-    co_await finish_if_cancelled();
-    while (true) {
-      if (closed_) co_return unexpected_close();
-      Result<std::optional<std::size_t>> got = engine_.read(buffer);
-      if (engine_.needs_input()) forget_input();
-      if (!got) {
-        co_await send_last_words();
-        co_return std::unexpected(got.error());
-      }
-      if (*got) co_return **got;
-      if (engine_.has_output() && must_send()) {
-        co_await ok(receive_and_send());
-        continue;
-      }
-      auto input = co_await stoppable(incoming(), &reader_);
-      if (!input) {
-        co_await finish_if_cancelled();  // or there is something to send
-        continue;
-      }
-      if (!*input) co_return std::unexpected(input->error());
-      feed(std::move(**input));
-    }
+    return receive<std::size_t>([this, buffer] { return engine_.read(buffer); });
+  }
+  // While it waits it holds no buffer.
+  Task<Result<PooledBytes>> read_pooled() {
+    return receive<PooledBytes>([this] { return read_block(); });
   }
 
   Task<Result<std::size_t>> write(std::span<const std::byte> bytes) {
@@ -172,6 +154,43 @@ class Connection {
     return !sending_ || engine_.output_size() > kOutputBytes;
   }
 
+  // `take`: what the engine has for the reader, or nothing if it needs input first.
+  template <class T, class Take>
+  Task<Result<T>> receive(Take take) {
+    Turn turn(reading_, kSecondReader);
+    co_await finish_if_cancelled();
+    while (true) {
+      if (closed_) co_return unexpected_close();
+      Result<std::optional<T>> got = take();
+      if (engine_.needs_input()) forget_input();
+      if (!got) {
+        co_await send_last_words();
+        co_return std::unexpected(got.error());
+      }
+      if (*got) co_return std::move(**got);
+      if (engine_.has_output() && must_send()) {
+        co_await ok(receive_and_send());
+        continue;
+      }
+      auto input = co_await stoppable(incoming(), &reader_);
+      if (!input) {
+        co_await finish_if_cancelled();  // or there is something to send
+        continue;
+      }
+      if (!*input) co_return std::unexpected(input->error());
+      feed(std::move(**input));
+    }
+  }
+  Result<std::optional<PooledBytes>> read_block() {
+    if (!engine_.may_have_plaintext()) return std::nullopt;
+    PooledBytes block = PooledBytes::allocate();
+    Result<std::optional<std::size_t>> count = engine_.read(block.room());
+    if (!count) return std::unexpected(count.error());
+    if (!*count) return std::nullopt;
+    block.set_size(**count);
+    return block;
+  }
+
   // One of them: a frame holds the list of a single part, and no second frame is needed for that.
   Task<Result<std::size_t>> write_parts(net::Part one, std::span<const net::Part> parts,
                                         bool is_one) {
@@ -214,6 +233,7 @@ class Connection {
       if (!tickets) {
         Sending sending(*this);
         co_await ok(send());
+        if (closed_) co_return unexpected_close();  // while the last of it was under way
       }
       if (*done) co_return {};
       auto input = co_await incoming();

@@ -90,6 +90,8 @@ class Engine {
   [[nodiscard]] bool is_handshaken() const noexcept { return handshaken_; }
   // Returns: bytes read, of several records if they are there; 0: the peer's end; nothing: it needs more input.
   [[nodiscard]] Result<std::optional<std::size_t>> read(std::span<std::byte> buffer);
+  // False: read() would say that it needs more input.
+  [[nodiscard]] bool may_have_plaintext() const noexcept;
   // Takes from the front of `parts` what fits into the output. Returns: how many bytes; 0, although there are some:
   // output() must be sent first. std::errc::broken_pipe after end().
   [[nodiscard]] Result<std::size_t> write(std::span<const net::Part> parts);

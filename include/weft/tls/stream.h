@@ -32,6 +32,7 @@
 
 #include "weft/base/result.h"
 #include "weft/core/task.h"
+#include "weft/io/pooled_bytes.h"
 #include "weft/net/stream.h"
 #include "weft/tls/connection.h"
 #include "weft/tls/context.h"
@@ -61,6 +62,10 @@ class [[nodiscard]] Stream {
   // Returns: bytes read; 0: the peer said that this is the end.
   [[nodiscard]] Task<Result<std::size_t>> read_some(std::span<std::byte> buffer) {
     return connection_ ? connection_->read(buffer) : closed<std::size_t>();
+  }
+  // The same, in a buffer that is taken when there is something to put into it: a connection that waits has none. Empty: the end.
+  [[nodiscard]] Task<Result<PooledBytes>> read_pooled() {
+    return connection_ ? connection_->read_pooled() : closed<PooledBytes>();
   }
   // Returns: bytes written, at least 1 if there were some.
   [[nodiscard]] Task<Result<std::size_t>> write_some(std::span<const std::byte> bytes) {

@@ -3,11 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <stdexcept>
 #include <string>
 
 #include "support/http_fixture.h"
 #include "weft/http/error.h"
+#include "weft/testing/virtual_loop.h"
 
 namespace {
 
@@ -28,7 +30,7 @@ Task<void> echo(const Request& request, Response& response) {
   response.body("text/plain", or_throw(std::move(body)));
 }
 
-struct HttpServer : testing::Test {
+struct HttpServer : ::testing::Test {
   HttpServer() {
     routes.get("/", hello);
     routes.post("/echo", echo);
@@ -256,6 +258,56 @@ TEST_F(HttpServer, AWriteThatWasGivenUpBreaksTheAnswer) {
   EXPECT_EQ(second, Error::broken_off);
   EXPECT_EQ(answer.find("HTTP/1.1", 1), answer.npos) << "an answer behind one that was broken off";
   EXPECT_LT(answer.size(), 40'000u);
+}
+
+// A flush() that was given up has left a part of the output with the connection. What is written then comes behind it, in
+// order, and the next flush() waits for all of it.
+TEST_F(HttpServer, WhatFollowsAFlushThatWasGivenUpKeepsItsOrder) {
+  weft::testing::VirtualLoop loop;
+  std::string answer, at_flush;
+  Router only;
+  only.get("/", [&](const Request&, Response& response) -> Task<void> {
+    Result<void> written = co_await response.write(std::string(5000, 'a'));
+    or_throw(written);
+    auto given_up = co_await timeout(5ms, response.flush());
+    EXPECT_FALSE(given_up.has_value());
+    written = co_await response.write("b");
+    or_throw(written);
+    given_up = co_await timeout(1ms, response.flush());
+    EXPECT_FALSE(given_up.has_value());
+    written = co_await response.write("c");
+    if (written) written = co_await response.write(std::string(20'000, 'd'));  // not copied
+    if (written) written = co_await response.write("e");
+    if (written) written = co_await response.flush();
+    or_throw(written);
+    co_await sleep_for(1s);
+    at_flush = answer;
+  });
+  Server server(only);
+  auto talk = [&]() -> Task<void> {
+    auto [client, served] = net::memory_streams({.bytes_max = 1000});
+    net::MemoryStream mine = std::move(client);
+    StreamTransport transport(std::move(served));
+    auto question = [&]() -> Task<void> {
+      Result<void> sent =
+          co_await net::write_all(mine, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+      or_throw(sent);
+      co_await sleep_for(50ms);  // and reads nothing meanwhile
+      std::array<std::byte, 1000> buffer;
+      while (true) {
+        Result<std::size_t> count = co_await mine.read_some(buffer);
+        if (!count || *count == 0) break;
+        answer.append(reinterpret_cast<const char*>(buffer.data()), *count);
+      }
+    };
+    auto serve = [&]() -> Task<void> { co_await server.serve_connection(transport); };
+    co_await all_of(serve(), question());
+  };
+  run(loop, talk());
+  EXPECT_TRUE(at_flush.ends_with("1\r\ne\r\n")) << "flush() returned too early";
+  std::vector<Answer> answers = parse_answers(answer);
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[0].body, std::string(5000, 'a') + "bc" + std::string(20'000, 'd') + "e");
 }
 
 // One task reads the body, another writes, and the peer does both at once.

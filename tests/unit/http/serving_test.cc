@@ -192,6 +192,44 @@ TEST_F(HttpServing, FortyPipelinedAnswersArriveThoughTheHandlersWait) {
   });
 }
 
+// More than a socket takes at once, and nobody reads: what was written without waiting is followed by the rest of it.
+TEST_F(HttpServing, AnswersThatDoNotFitIntoTheSocketArriveWholeAndInOrder) {
+  constexpr int kRequests = 1000;
+  constexpr std::size_t kBodyBytes = 16'000;
+  routes.get("/{n}", [](const Request& request, Response& response) -> Task<void> {
+    std::string body = "<" + request.parameter("n") + ">";
+    body.resize(kBodyBytes, '.');
+    response.body(std::move(body));
+    co_return;
+  });
+  for (Driver driver : test::drivers_here()) {
+    SCOPED_TRACE(to_string(driver));
+    listener = or_throw(net::TcpListener::listen(net::Address::loopback_v4(0)));
+    where = or_throw(listener.local_address());
+    auto client = [&]() -> Task<void> {
+      net::TcpStream stream = co_await connect();
+      std::string bytes;
+      for (int i = 0; i < kRequests; ++i) {
+        bytes += "GET /" + std::to_string(i) + " HTTP/1.1\r\nHost: a\r\n\r\n";
+      }
+      bytes += "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+      std::string text;
+      auto read = [&]() -> Task<void> {
+        co_await sleep_for(30ms);
+        text = co_await receive_all(stream);
+      };
+      co_await all_of(send(stream, bytes), read());
+      auto answers = parse_answers(text);
+      EXPECT_EQ(answers.size(), kRequests + 1u);
+      for (std::size_t i = 0; i + 1 < answers.size(); ++i) {
+        EXPECT_EQ(answers[i].body.size(), kBodyBytes);
+        EXPECT_TRUE(answers[i].body.starts_with("<" + std::to_string(i) + ">"));
+      }
+    };
+    with_server({.limits = {.output_bytes = 64'000'000}}, client, driver);
+  }
+}
+
 TEST_F(HttpServing, AnEarlyRefusalReachesAPeerThatStillSends) {
   routes.post("/", [](const Request& request, Response&) -> Task<void> {
     Result<std::string> body = co_await request.body().read_all();

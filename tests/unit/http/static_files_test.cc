@@ -6,12 +6,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
 #include "support/drivers.h"
 #include "support/http_fixture.h"
+#include "support/temporary_directory.h"
+#include "weft/http/compression.h"
 #include "weft/net/tcp.h"
 
 namespace {
@@ -21,26 +24,7 @@ using namespace weft::http;
 using test::Answer;
 using test::parse_answers;
 using test::Talk;
-
-// A directory that is gone afterwards.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "weft_test_XXXXXX").string();
-    if (!::mkdtemp(pattern.data()))
-      throw std::system_error(errno, std::system_category(), "mkdtemp");
-    path_ = pattern;
-  }
-  ~TemporaryDirectory() { std::filesystem::remove_all(path_); }
-  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-  void write(const std::string& name, std::string_view text) const {
-    std::filesystem::create_directories((path_ / name).parent_path());
-    std::ofstream(path_ / name, std::ios::binary) << text;
-  }
-
- private:
-  std::filesystem::path path_;
-};
+using test::TemporaryDirectory;
 
 struct HttpStaticFiles : testing::Test {
   HttpStaticFiles() {
@@ -257,5 +241,103 @@ TEST_P(LargeFiles, AreWholeOnEveryDriver) {
 
 INSTANTIATE_TEST_SUITE_P(Drivers, LargeFiles, testing::ValuesIn(test::drivers_here()),
                          test::driver_name);
+
+// --- Codings ----------------------------------------------------------------------------------------
+
+void make_older(const std::filesystem::path& file) {
+  std::filesystem::last_write_time(
+      file, std::filesystem::last_write_time(file) - std::chrono::seconds(10));
+}
+
+TEST_F(HttpStaticFiles, SendsWhatIsCompressedAlready) {
+  directory.write("public/page.html.gz", "gzip of page");
+  directory.write("public/page.html.br", "brotli of page");
+  directory.write("public/sub/index.html.gz", "gzip of index");
+  StaticFiles files = open();
+  Answer answer = ask(files, "/page.html", "Accept-Encoding: gzip, br\r\n");
+  EXPECT_EQ(answer.body, "brotli of page");
+  EXPECT_EQ(answer.field("content-encoding"), "br");
+  EXPECT_EQ(answer.field("content-type"), "text/html; charset=utf-8");
+  EXPECT_EQ(answer.field("vary"), "accept-encoding");
+  EXPECT_EQ(answer.field("accept-ranges"), "bytes");
+  std::string brotli_etag = answer.field("etag");
+  EXPECT_TRUE(brotli_etag.starts_with('"'));
+
+  answer = ask(files, "/page.html", "Accept-Encoding: gzip, br;q=0.5\r\n");
+  EXPECT_EQ(answer.body, "gzip of page");
+  EXPECT_NE(answer.field("etag"), brotli_etag);
+  answer = ask(files, "/page.html");
+  EXPECT_EQ(answer.body, "<p>page</p>");
+  EXPECT_EQ(answer.field("content-encoding"), "");
+  EXPECT_EQ(answer.field("vary"), "accept-encoding");
+  EXPECT_EQ(ask(files, "/sub/", "Accept-Encoding: gzip, br\r\n").body, "gzip of index");
+  answer = ask(files, "/page.html", "Accept-Encoding: br\r\n", "HEAD");
+  EXPECT_EQ(answer.field("content-encoding"), "br");
+  EXPECT_EQ(answer.field("content-length"), "14");
+
+  // It has conditions and ranges of its own.
+  std::string accept = "Accept-Encoding: br\r\n";
+  answer = ask(files, "/page.html", accept + "If-None-Match: " + brotli_etag + "\r\n");
+  EXPECT_EQ(answer.status, 304);
+  EXPECT_EQ(answer.field("content-encoding"), "");
+  answer = ask(files, "/page.html", accept + "Range: bytes=0-5\r\n");
+  EXPECT_EQ(answer.status, 206);
+  EXPECT_EQ(answer.body, "brotli");
+  EXPECT_EQ(answer.field("content-encoding"), "br");
+  answer = ask(files, "/page.html", accept + "Range: bytes=99-\r\n");
+  EXPECT_EQ(answer.status, 416);
+  EXPECT_EQ(answer.field("content-encoding"), "") << "its text is plain";
+}
+
+TEST_F(HttpStaticFiles, WhatIsStaleOrNoFileIsNotSent) {
+  StaticFiles files = open();
+  std::string accept = "Accept-Encoding: gzip, br\r\n";
+  directory.write("public/page.html.gz", "stale");
+  make_older(directory.path() / "public/page.html.gz");
+  std::filesystem::create_directories(directory.path() / "public/page.html.br");
+  EXPECT_EQ(ask(files, "/page.html", accept).body, "<p>page</p>");
+  // Nor does it leave the directory.
+  std::filesystem::create_symlink("../outside.txt", directory.path() / "public/digits.txt.br");
+  EXPECT_EQ(ask(files, "/digits.txt", accept).body, "0123456789");
+  // What is not compressible is not looked for, and neither is anything if it is switched off.
+  directory.write("public/picture.png", "png");
+  directory.write("public/picture.png.gz", "gzip");
+  EXPECT_EQ(ask(files, "/picture.png", accept).body, "png");
+  EXPECT_EQ(ask(files, "/picture.png", accept).field("vary"), "");
+  StaticFiles plain = open({.precompressed = false});
+  directory.write("public/new.txt", "new");
+  directory.write("public/new.txt.gz", "gzip");
+  EXPECT_EQ(ask(files, "/new.txt", accept).body, "gzip");
+  EXPECT_EQ(ask(plain, "/new.txt", accept).body, "new");
+}
+
+TEST_F(HttpStaticFiles, AreCompressedByTheMiddleware) {
+  std::string text;
+  for (int i = 0; i < 10'000; ++i) text += "line " + std::to_string(i) + "\n";
+  directory.write("public/large.txt", text);
+  directory.write("public/page.html.gz", "gzip of page");
+  StaticFiles files = open();
+  Router routes;
+  routes.use(Compression());
+  routes.get("/{path...}", files);
+  Answer answer = ask(routes, "/large.txt", "Accept-Encoding: gzip\r\n");
+  EXPECT_EQ(answer.field("content-encoding"), "gzip");
+  EXPECT_TRUE(answer.is_chunked);
+  EXPECT_TRUE(answer.field("etag").starts_with("W/\"")) << answer.field("etag");
+  EXPECT_EQ(answer.field("accept-ranges"), "");
+  EXPECT_LT(answer.body.size(), text.size() / 2);
+  std::string etag = answer.field("etag");
+  answer = ask(routes, "/large.txt", "Accept-Encoding: gzip\r\nIf-None-Match: " + etag + "\r\n");
+  EXPECT_EQ(answer.status, 304);
+  EXPECT_EQ(answer.field("etag"), etag);
+  answer = ask(routes, "/large.txt", "Accept-Encoding: gzip\r\n", "HEAD");
+  EXPECT_EQ(answer.field("content-encoding"), "gzip");
+  EXPECT_EQ(answer.field("content-length"), "");
+  answer = ask(routes, "/large.txt", "Accept-Encoding: gzip\r\nRange: bytes=0-9999\r\n");
+  EXPECT_EQ(answer.status, 206);
+  EXPECT_EQ(answer.body, text.substr(0, 10'000));
+  answer = ask(routes, "/page.html", "Accept-Encoding: gzip\r\n");
+  EXPECT_EQ(answer.body, "gzip of page") << "once is enough";
+}
 
 }  // namespace

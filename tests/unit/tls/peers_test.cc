@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "support/loop_fixture.h"
+#include "support/temporary_directory.h"
 #include "support/tls_engines.h"
 #include "weft/net/buffered.h"
 #include "weft/net/tcp.h"
@@ -37,23 +38,6 @@ void on_loop(Body body) {
   };
   EXPECT_TRUE(run(loop, root())) << "it hangs";
 }
-
-// A file for a program that wants one, while this lives.
-class TextFile {
- public:
-  explicit TextFile(const std::string& text)
-      : path_(::testing::TempDir() + "weft_tls_peer_XXXXXX") {
-    UniqueFd made(::mkstemp(path_.data()));
-    std::ofstream(path_) << text;
-  }
-  TextFile(const TextFile&) = delete;
-  TextFile& operator=(const TextFile&) = delete;
-  ~TextFile() { std::remove(path_.c_str()); }
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 // A server of ours for one connection, and where it listens.
 class Service {
@@ -105,7 +89,8 @@ INSTANTIATE_TEST_SUITE_P(Versions, TlsPeers, ::testing::Values("1_2", "1_3"),
 
 TEST_P(TlsPeers, OpensslAsAClient) {
   on_loop([&]() -> Task<void> {
-    TextFile roots(authority().pem());
+    TemporaryDirectory files;
+    std::string roots = files.write("roots", authority().pem());
     tls::ServerOptions options = server_options();
     options.alpn = {"shout"};
     Service service(options);
@@ -113,7 +98,7 @@ TEST_P(TlsPeers, OpensslAsAClient) {
                                        "-connect",
                                        "127.0.0.1:" + service.port(),
                                        "-CAfile",
-                                       roots.path(),
+                                       roots,
                                        "-verify_return_error",
                                        "-servername",
                                        "localhost",
@@ -133,10 +118,12 @@ TEST_P(TlsPeers, OpensslAsAClient) {
 
 TEST_P(TlsPeers, OpensslAsAServer) {
   on_loop([&]() -> Task<void> {
-    TextFile certificate(server_identity().certificate_pem), key(server_identity().key_pem);
+    TemporaryDirectory files;
+    std::string certificate = files.write("certificate", server_identity().certificate_pem);
+    std::string key = files.write("key", server_identity().key_pem);
     ProcessOptions options(
-        "openssl", {"s_server", "-accept", "127.0.0.1:0", "-rev", "-cert", certificate.path(),
-                    "-key", key.path(), "-alpn", "rev", std::string("-tls") + GetParam()});
+        "openssl", {"s_server", "-accept", "127.0.0.1:0", "-rev", "-cert", certificate, "-key", key,
+                    "-alpn", "rev", std::string("-tls") + GetParam()});
     options.out = Redirect::pipe();
     options.err = Redirect::null();
     options.in = Redirect::null();
@@ -215,13 +202,13 @@ std::vector<std::string> curl(const std::string& port, std::vector<std::string> 
 
 TEST_P(TlsPeers, Curl) {
   on_loop([&]() -> Task<void> {
-    TextFile roots(authority().pem());
+    TemporaryDirectory files;
+    std::string roots = files.write("roots", authority().pem());
     Service service;
     std::string version(GetParam());
     version[1] = '.';
-    std::vector<std::string> arguments =
-        curl(service.port(),
-             {"--ipv4", "--cacert", roots.path(), "--tlsv" + version, "--tls-max", version});
+    std::vector<std::string> arguments = curl(
+        service.port(), {"--ipv4", "--cacert", roots, "--tlsv" + version, "--tls-max", version});
     auto [client, who] = co_await all_of(finished("curl", arguments), answer_request(service));
     EXPECT_EQ(client.out.size(), 100'000u) << client.err;
     EXPECT_EQ(client.status.code(), 0) << client.err << " (56 would be truncation)";
@@ -232,18 +219,20 @@ TEST_P(TlsPeers, Curl) {
 TEST(TlsPeersCurl, WithACertificateOfItsOwn) {
   on_loop([&]() -> Task<void> {
     tls::Identity alice = authority().issue("alice", "");
-    TextFile roots(authority().pem()), certificate(alice.certificate_pem), key(alice.key_pem);
+    TemporaryDirectory files;
+    std::string roots = files.write("roots", authority().pem());
+    std::string certificate = files.write("certificate", alice.certificate_pem);
+    std::string key = files.write("key", alice.key_pem);
     tls::ServerOptions options = server_options();
     options.client_certificate = tls::ClientCertificate::required;
     options.client_roots_pem = authority().pem();
     Service service(options);
-    std::vector<std::string> arguments = curl(
-        service.port(),
-        {"--ipv4", "--cacert", roots.path(), "--cert", certificate.path(), "--key", key.path()});
+    std::vector<std::string> arguments =
+        curl(service.port(), {"--ipv4", "--cacert", roots, "--cert", certificate, "--key", key});
     auto [client, who] = co_await all_of(finished("curl", arguments), answer_request(service));
     EXPECT_EQ(client.out.size(), 100'000u) << client.err;
     EXPECT_EQ(who, "CN=alice");
-    arguments = curl(service.port(), {"--ipv4", "--cacert", roots.path()});
+    arguments = curl(service.port(), {"--ipv4", "--cacert", roots});
     auto [refused, why] = co_await all_of(finished("curl", arguments), answer_request(service));
     EXPECT_NE(refused.status.code(), 0);
     EXPECT_EQ(why, make_error_code(tls::Error::certificate_missing).message());

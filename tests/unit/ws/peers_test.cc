@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Python's websockets (Debian: python3-websockets), as a client of ours and as a server for ours, over loopback.
+// Python's websockets (Debian: python3-websockets) and npm's ws, as clients of ours and as servers for ours, over loopback.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -16,21 +16,7 @@ namespace {
 using namespace weft;
 using namespace std::chrono_literals;
 
-// Debian's own, which has Debian's packages, whatever else is first in PATH.
-constexpr const char* kPython = "/usr/bin/python3";
-
-class WebSocketPeers : public ::testing::Test {
- protected:
-  void SetUp() override {
-    EventLoop loop;
-    ProcessOptions look(kPython, {"-c", "import websockets"});
-    Result<Finished> looked = run(loop, run_process(std::move(look)));
-    ASSERT_TRUE(looked && looked->status.success())
-        << "this test needs Python's websockets: install python3-websockets (script/setup does)";
-  }
-};
-
-constexpr const char* kClient = R"(
+constexpr const char* kPythonClient = R"(
 import asyncio, sys, websockets
 
 async def talk(uri, compression):
@@ -49,6 +35,9 @@ async def talk(uri, compression):
         await asyncio.gather(*(socket.send(str(i)) for i in range(100)))
         assert [await socket.recv() for i in range(100)] == [str(i) for i in range(100)]
     assert socket.close_code == 1000, socket.close_code
+    async with websockets.connect(uri, compression=compression) as socket:
+        await socket.close(4001, "enough")
+    assert socket.close_code == 4001, socket.close_code
 
 async def too_big(uri):
     async with websockets.connect(uri, max_size=None) as socket:
@@ -68,36 +57,68 @@ async def main(uri):
 asyncio.run(main(sys.argv[1]))
 )";
 
-TEST_F(WebSocketPeers, APythonClientOfOurs) {
-  for (Driver driver : {Driver::automatic, Driver::epoll, Driver::poll}) {
-    EventLoop loop(EventLoopOptions{.driver = driver});
-    auto whole = [&]() -> Task<void> {
-      net::TcpListener listener = or_throw(net::TcpListener::listen(net::Address::loopback_v4(0)));
-      std::uint16_t port = or_throw(listener.local_address()).port();
-      ws::EndpointOptions options;
-      options.deflate.emplace();
-      options.limits.message_bytes_max = 2'000'000;
-      options.limits.frame_bytes_max = 2'000'000;
-      ws::Endpoint endpoint(test::echo, options);
-      http::Server server(endpoint);
-      auto body = [&](Nursery& nursery) -> Task<NurseryEnd> {
-        auto serve = [&]() -> Task<void> { co_await server.serve(listener); };
-        nursery.start(serve);
-        ProcessOptions client(kPython,
-                              {"-c", kClient, "ws://127.0.0.1:" + std::to_string(port) + "/"});
-        Result<Finished> done = co_await within(60s, run_process(std::move(client)));
-        EXPECT_TRUE(done && done->status.success()) << (done ? done->err : "too slow");
-        EXPECT_EQ(done ? done->out : "", "all is well\n");
-        co_return cancel;
-      };
-      co_await with_nursery(body);
-      EXPECT_EQ(server.connections(), 0u);
-    };
-    run(loop, whole());
-  }
+constexpr const char* kNodeClient = R"(
+const assert = require("assert");
+const WebSocket = require("ws");
+const uri = process.argv[1];
+
+// A connection whose messages and whose end can be awaited.
+async function open(options) {
+  const socket = new WebSocket(uri, options);
+  const came = [], waiting = [];
+  socket.on("message", (data, isBinary) => {
+    const message = isBinary ? data : data.toString();
+    waiting.length ? waiting.shift()(message) : came.push(message);
+  });
+  socket.receive = () => came.length ? came.shift() : new Promise((resolve) => waiting.push(resolve));
+  socket.closed = new Promise((resolve) => socket.on("close", resolve));
+  await new Promise((resolve, reject) => socket.on("open", resolve).on("error", reject));
+  return socket;
 }
 
-constexpr const char* kServer = R"(
+async function talk(perMessageDeflate) {
+  const socket = await open({perMessageDeflate});
+  assert.equal(socket.extensions.includes("permessage-deflate"), Boolean(perMessageDeflate));
+  for (const size of [0, 1, 125, 126, 65535, 65536, 900000]) {
+    const text = "grüße ".repeat(size / 6 + 1).slice(0, size);
+    socket.send(text);
+    assert.equal(await socket.receive(), text);
+    const data = Buffer.from(Uint8Array.from({length: size}, (_, i) => i * 7 % 251));
+    socket.send(data);
+    assert.ok(data.equals(await socket.receive()), size);
+  }
+  socket.send("frag", {fin: false});
+  socket.send("ments ", {fin: false});
+  socket.send("of text");
+  assert.equal(await socket.receive(), "fragments of text");
+  const pong = new Promise((resolve) => socket.once("pong", resolve));
+  socket.ping("are you there");
+  assert.equal((await pong).toString(), "are you there");
+  for (let i = 0; i < 100; ++i) socket.send(String(i));
+  for (let i = 0; i < 100; ++i) assert.equal(await socket.receive(), String(i));
+  socket.close(1000);
+  assert.equal(await socket.closed, 1000);
+  const other = await open({perMessageDeflate});
+  other.close(4001, "enough");
+  assert.equal(await other.closed, 4001);
+}
+
+async function tooBig() {
+  const socket = await open({});
+  socket.on("error", () => {});  // the rest of it meets a closed connection
+  socket.send("x".repeat(3000000));
+  assert.equal(await socket.closed, 1009);
+}
+
+(async () => {
+  await talk(false);
+  await talk({threshold: 0});
+  await tooBig();
+  console.log("all is well");
+})();
+)";
+
+constexpr const char* kPythonServer = R"(
 import asyncio, sys, websockets
 
 async def serve(socket):
@@ -127,6 +148,99 @@ async def main():
 asyncio.run(main())
 )";
 
+constexpr const char* kNodeServer = R"(
+const {WebSocketServer} = require("ws");
+const server = new WebSocketServer({
+  host: "127.0.0.1",
+  port: 0,
+  maxPayload: 0,
+  perMessageDeflate: process.argv[1] === "deflate" ? {threshold: 0} : false,
+  handleProtocols: (offered) => offered.has("v1") ? "v1" : false,
+});
+server.on("listening", () => console.log(server.address().port));
+server.on("connection", (socket) => socket.on("message", (data, isBinary) => {
+  const answers = {
+    leave: () => socket.close(4004, "left"),
+    fragments: () => {
+      socket.send("one ", {fin: false});
+      socket.send("two ", {fin: false});
+      socket.send("three");
+    },
+    ping: () => {
+      socket.once("pong", (mark) => socket.send(mark.toString() === "1234" ? "pinged" : "not ours"));
+      socket.ping("1234");
+    },
+    vanish: () => socket.terminate(),
+  };
+  const answer = isBinary ? null : answers[data.toString()];
+  answer ? answer() : socket.send(data, {binary: isBinary});
+}));
+)";
+
+struct Peer {
+  const char* name;
+  const char* program;
+  const char* script_option;
+  const char* directory;  // where it is started
+  const char* probe;
+  const char* client;
+  const char* server;
+  const char* package;  // what it needs
+
+  [[nodiscard]] ProcessOptions run_script(const char* script, std::string argument = {}) const {
+    ProcessOptions options(program, {script_option, script, std::move(argument)});
+    options.working_directory = directory;
+    return options;
+  }
+};
+
+constexpr Peer kPeers[] = {
+    // Debian's own, which has Debian's packages, whatever else is first in PATH.
+    {"Python", "/usr/bin/python3", "-c", "", "import websockets", kPythonClient, kPythonServer,
+     "Python's websockets"},
+    {"Node", "node", "-e", WEFT_TEST_NPM, "require('ws')", kNodeClient, kNodeServer, "npm's ws"},
+};
+
+class WebSocketPeers : public ::testing::TestWithParam<Peer> {
+ protected:
+  void SetUp() override {
+    EventLoop loop;
+    Result<Finished> looked = run(loop, run_process(GetParam().run_script(GetParam().probe)));
+    ASSERT_TRUE(looked && looked->status.success())
+        << "this test needs " << GetParam().package
+        << ", which script/setup installs: " << (looked ? looked->err : looked.error().message());
+  }
+};
+
+TEST_P(WebSocketPeers, AClientOfOurs) {
+  for (Driver driver : {Driver::automatic, Driver::epoll, Driver::poll}) {
+    EventLoop loop(EventLoopOptions{.driver = driver});
+    auto whole = [&]() -> Task<void> {
+      net::TcpListener listener = or_throw(net::TcpListener::listen(net::Address::loopback_v4(0)));
+      std::uint16_t port = or_throw(listener.local_address()).port();
+      ws::EndpointOptions options;
+      options.deflate.emplace();
+      options.limits.message_bytes_max = 2'000'000;
+      options.limits.frame_bytes_max = 2'000'000;
+      ws::Endpoint endpoint(test::echo, options);
+      http::Server server(endpoint);
+      auto body = [&](Nursery& nursery) -> Task<NurseryEnd> {
+        auto serve = [&]() -> Task<void> { co_await server.serve(listener); };
+        nursery.start(serve);
+        ProcessOptions client = GetParam().run_script(
+            GetParam().client, "ws://127.0.0.1:" + std::to_string(port) + "/");
+        Result<Finished> done = co_await within(60s, run_process(std::move(client)));
+        EXPECT_TRUE(done && done->status.success()) << (done ? done->err : "too slow");
+        EXPECT_EQ(done ? done->out : "", "all is well\n");
+        co_return cancel;
+      };
+      co_await with_nursery(body);
+      EXPECT_EQ(server.connections(), 0u);
+    };
+    run(loop, whole());
+  }
+}
+
 Task<Result<ws::Close>> connect_to(net::Address where, ws::ClientTalk talk, bool deflate) {
   ws::ClientOptions options;
   options.subprotocols = {"v1"};
@@ -137,15 +251,15 @@ Task<Result<ws::Close>> connect_to(net::Address where, ws::ClientTalk talk, bool
   co_return co_await std::move(talking);
 }
 
-Task<void> talk_to_python(bool deflate) {
-  ProcessOptions options(kPython, {"-c", kServer, deflate ? "deflate" : "none"});
+Task<void> talk_to(const Peer& peer, bool deflate) {
+  ProcessOptions options = peer.run_script(peer.server, deflate ? "deflate" : "none");
   options.out = Redirect::pipe();
-  Process python = or_throw(Process::spawn(std::move(options)));
+  Process server = or_throw(Process::spawn(std::move(options)));
   std::string line;
   while (line.find('\n') == line.npos) {
     std::array<std::byte, 64> buffer;
-    std::size_t count = or_throw(co_await within(30s, python.out.read(buffer)));
-    if (count == 0) throw std::runtime_error("the server in Python ended before it served");
+    std::size_t count = or_throw(co_await within(30s, server.out.read(buffer)));
+    if (count == 0) throw std::runtime_error("the server ended before it served");
     line.append(reinterpret_cast<const char*>(buffer.data()), count);
   }
   net::Address where = net::Address::loopback_v4(static_cast<std::uint16_t>(std::stoi(line)));
@@ -184,15 +298,18 @@ Task<void> talk_to_python(bool deflate) {
   end = co_await connect_to(where, vanish, deflate);
   EXPECT_EQ(end.value().code, 1006);
 
-  Result<ExitStatus> stopped = co_await python.terminate();
+  Result<ExitStatus> stopped = co_await server.terminate();
   EXPECT_TRUE(stopped);
 }
 
-TEST_F(WebSocketPeers, APythonServerOfOurs) {
+TEST_P(WebSocketPeers, AServerForOurs) {
   for (bool deflate : {false, true}) {
     EventLoop loop;
-    run(loop, talk_to_python(deflate));
+    run(loop, talk_to(GetParam(), deflate));
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(WebSocket, WebSocketPeers, ::testing::ValuesIn(kPeers),
+                         [](const auto& peer) { return std::string(peer.param.name); });
 
 }  // namespace

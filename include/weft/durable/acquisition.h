@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+// weft::durable::detail::Acquisition: one task's way through a lock, for mutex.h.
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "weft/core/task.h"
+#include "weft/durable/lock_context.h"
+#include "weft/durable/lock_error.h"
+
+namespace weft::inline v0::durable {
+
+class Engine;
+struct MutexOptions;
+
+namespace detail {
+
+// The capacity of a mutex: who is alone takes all of it, a reader takes 1.
+inline constexpr std::uint32_t kWhole = 1u << 30;
+
+// What is asked for.
+struct LockOrder {
+  Engine* engine;
+  std::shared_ptr<const MutexOptions> options;
+  std::uint32_t weight;
+  std::uint32_t capacity;
+  std::chrono::nanoseconds timeout;
+  bool only_if_free = false;
+};
+
+// What is done under a lock.
+using Section = std::function<Task<void>()>;
+
+class Acquisition {
+ public:
+  explicit Acquisition(LockOrder order);
+
+  // Waits for the lock, runs the section unless error() says why there is no lock, and gives it back.
+  Task<void> hold(const Section& section);
+  [[nodiscard]] LockContext& context() noexcept { return context_; }
+  // After hold(): why there is no result.
+  [[nodiscard]] const std::optional<LockError>& error() const noexcept;
+
+ private:
+  Task<void> hold_at_home(const Section& section);
+  Task<void> hold_elsewhere(const Section& section);
+  Task<void> guard(const Section& section);
+
+  std::shared_ptr<HeldLock> held_;
+  LockContext context_;
+};
+
+// In the order in which all processes acquire them. LockError::invalid if a resource stands there twice.
+[[nodiscard]] LockResult<std::vector<Acquisition>> in_order(std::vector<LockOrder> orders);
+// One inside the other.
+Task<void> hold_all(std::span<Acquisition> locks, const Section& section);
+[[nodiscard]] std::optional<LockError> first_error(const std::vector<Acquisition>& locks);
+// For a section that ended cancelled, though nobody had asked its caller to: now it is.
+Task<void> end_cancelled();
+
+}  // namespace detail
+
+}  // namespace weft::inline v0::durable

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT
+#include "weft/durable/acquisition.h"
+
+#include <algorithm>
+
+#include "durable/engine_state.h"
+#include "durable/held_lock.h"
+#include "weft/core/combinators.h"
+#include "weft/core/moving.h"
+#include "weft/core/primitives.h"
+#include "weft/core/shield.h"
+#include "weft/core/try.h"
+#include "weft/time/timeout.h"
+
+namespace weft::inline v0::durable::detail {
+
+namespace {
+
+using Phase = HeldLock::Phase;
+
+// Returns: whether it is ours now; if not, error says why.
+Task<bool> acquire(HeldLock& held) {
+  if (held.order.timeout <= std::chrono::nanoseconds(0)) {
+    held.error = LockError(LockError::invalid,
+                           "acquire_timeout is not positive: try_acquire() does not wait");
+    co_return false;
+  }
+  held.order.engine->state().enter(held);
+  auto answered = co_await timeout(held.order.timeout, held.answered.wait());
+  if (!answered && held.phase() == Phase::waiting) {
+    held.error = held.workflow->reason_to_give_up(held);
+  }
+  co_return held.phase() == Phase::held;
+}
+
+// Gives it back, or withdraws what was asked for, at whatever point acquire() was left.
+Task<void> leave(HeldLock& held) {
+  bool told = held.workflow && held.workflow->leave(held);
+  held.enter_phase(Phase::over);
+  // A store that does not answer is not waited for beyond the lease: then it is free anyhow.
+  if (told) co_await timeout(held.order.options->lease, held.given_back.wait());
+}
+
+}  // namespace
+
+Acquisition::Acquisition(LockOrder order)
+    : held_(std::make_shared<HeldLock>(std::move(order))), context_(held_) {}
+
+const std::optional<LockError>& Acquisition::error() const noexcept { return held_->error; }
+
+Task<void> Acquisition::hold(const Section& section) {
+  if (held_->order.engine->state().home().is_current()) return hold_at_home(section);
+  return hold_elsewhere(section);
+}
+
+// Cancelled when it is lost. The end of a section without a result must end the wait for the loss, too.
+Task<void> Acquisition::guard(const Section& section) {
+  auto run = [&]() -> Task<void> {
+    SetAtEnd ended{held_->ends};
+    co_await section();
+  };
+  co_await any_of(run, held_->ends.wait());
+}
+
+Task<void> Acquisition::hold_at_home(const Section& section) {
+  auto work = [&]() -> Task<void> {
+    bool ours = co_await acquire(*held_);
+    if (ours) co_await guard(section);
+  };
+  auto cleanup = [&]() -> Task<void> { co_await leave(*held_); };
+  co_await try_(work).finally(cleanup);
+}
+
+// One task on the engine's loop has the lock from first to last, so that nothing has to get there in the end: that loop may
+// be ending. It is shielded from our cancellation, and hears of our end by `done`.
+Task<void> Acquisition::hold_elsewhere(const Section& section) {
+  auto keep = [&]() -> Task<void> {
+    auto work = [&]() -> Task<void> {
+      auto answer = [&]() -> Task<void> {
+        static_cast<void>(co_await acquire(*held_));
+        held_->answered.set();
+      };
+      co_await any_of(answer, held_->done.wait());
+      co_await held_->done.wait();
+    };
+    auto cleanup = [&]() -> Task<void> {
+      // If this loop ends before our section has.
+      if (held_->workflow && !held_->done.is_set()) held_->workflow->lose(*held_, LossReason::gone);
+      held_->answered.set();
+      co_await held_->done.wait();
+      co_await leave(*held_);
+    };
+    co_await try_(work).finally(cleanup);
+  };
+  auto here = [&]() -> Task<void> {
+    SetAtEnd done{held_->done};
+    co_await held_->answered.wait();
+    if (held_->phase() == Phase::held) co_await guard(section);
+  };
+  Executor& home = held_->order.engine->state().home();
+  co_await all_of(noncancellable(on(home, keep())), here());
+}
+
+LockResult<std::vector<Acquisition>> in_order(std::vector<LockOrder> orders) {
+  auto name = [](const LockOrder& order) -> const std::string& {
+    return order.options->resource_id;
+  };
+  std::ranges::sort(orders, {}, name);
+  auto twice = std::ranges::adjacent_find(orders, {}, name);
+  if (twice != orders.end()) {
+    return std::unexpected(
+        LockError(LockError::invalid, "'" + name(*twice) + "' is asked for twice at once"));
+  }
+  std::vector<Acquisition> locks;
+  for (LockOrder& order : orders) locks.emplace_back(std::move(order));
+  return locks;
+}
+
+Task<void> hold_all(std::span<Acquisition> locks, const Section& section) {
+  if (locks.empty()) co_return co_await section();
+  Section rest = [&]() { return hold_all(locks.subspan(1), section); };
+  co_await locks.front().hold(rest);
+}
+
+Task<void> end_cancelled() {
+  Scope& scope = co_await current_scope();
+  scope.cancel();
+  co_await finish_if_cancelled();
+}
+
+std::optional<LockError> first_error(const std::vector<Acquisition>& locks) {
+  for (const Acquisition& lock : locks) {
+    if (lock.error()) return lock.error();
+  }
+  return std::nullopt;
+}
+
+}  // namespace weft::inline v0::durable::detail

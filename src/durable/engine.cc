@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+#include "weft/durable/engine.h"
+
+#include "durable/engine_state.h"
+#include "weft/core/moving.h"
+
+namespace weft::inline v0::durable {
+
+Engine::Engine(std::unique_ptr<LockStore> store)
+    : state_(std::make_unique<detail::EngineState>(std::move(store))) {}
+Engine::~Engine() = default;
+
+Task<LockResult<>> Engine::open(Nursery& nursery) { return state_->open(nursery); }
+Task<void> Engine::drain() { return state_->drain(); }
+Task<void> Engine::close() { return state_->close(); }
+
+Task<LockResult<std::vector<ResourceReport>>> Engine::report(std::optional<std::string> resource) {
+  co_return co_await on(state_->home(), state_->store().report(std::move(resource)));
+}
+
+Task<LockResult<std::size_t>> Engine::revoke(std::string resource) {
+  co_return co_await on(state_->home(), state_->store().revoke(resource));
+}
+
+LockStatistics Engine::statistics() const { return state_->statistics(); }
+std::size_t Engine::workflows() const noexcept { return state_->workflows(); }
+std::string Engine::url() const { return state_->store().url(); }
+
+}  // namespace weft::inline v0::durable

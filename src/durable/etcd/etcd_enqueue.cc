@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT
+// EtcdStore::enqueue(): one transaction, if nothing gets in its way; a few if others are at the same resource.
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "durable/etcd/etcd_store.h"
+#include "durable/etcd/malformed.h"
+#include "weft/core/combinators.h"
+
+namespace weft::inline v0::durable {
+
+using namespace etcd;
+
+namespace {
+
+// Each round but the first is somebody else's progress.
+constexpr int kRoundsMax = 32;
+
+LockResult<> check(const TicketRequest& request) {
+  const auto wrong = [](const char* what) {
+    return std::unexpected(LockError(LockError::invalid, what));
+  };
+  if (request.resource.empty()) return wrong("a resource has a name");
+  if (request.weight == 0 || request.weight > request.capacity) {
+    return wrong("the weight of a ticket is at least 1 and at most the capacity");
+  }
+  if (request.lease <= request.lease.zero()) return wrong("a lease is longer than nothing");
+  if (request.tokens > EtcdStore::kTokensMax)
+    return wrong("etcd gives 1048576 tokens at once, and no more");
+  return {};
+}
+
+}  // namespace
+
+class EtcdStore::Placing {
+ public:
+  Placing(EtcdStore& store, const TicketRequest& request)
+      : store_(store), request_(request), deadline_(store.client_.deadline()) {
+    TicketValue value;
+    value.owner = request.owner;
+    value.weight = request.weight;
+    value.capacity = request.capacity;
+    value.enqueued = std::chrono::system_clock::now();
+    value_ = write_ticket(value);
+    key_ = store.book_.begin(request).key;
+  }
+
+  Task<LockResult<Placed>> operator()() {
+    for (int round = 0; round < kRoundsMax; ++round) {
+      Outcome<LeaseId> lease = co_await store_.leases_.obtain(request_.lease, deadline_);
+      if (!lease) co_return std::unexpected(lease.error().lock_error());
+      Outcome<Reply> reply = co_await put(*lease);
+      if (!reply && reply.error().code() == Code::not_found) {
+        store_.leases_.drop(*lease);
+        continue;
+      }
+      if (!reply) co_return std::unexpected(reply.error().lock_error());
+      LockResult<std::optional<Placed>> placed = co_await read(reply->json, *lease);
+      if (!placed) co_return std::unexpected(std::move(placed.error()));
+      if (*placed) co_return **placed;
+    }
+    co_return std::unexpected(
+        LockError(LockError::unreachable,
+                  "others were always faster, " + std::to_string(kRoundsMax) + " times"));
+  }
+
+ private:
+  // Puts the ticket under the lease, which at the same time begins anew if it must.
+  Task<Outcome<Reply>> put(LeaseId lease) {
+    if (!store_.leases_.needs_keep_alive(lease, request_.lease)) {
+      co_return co_await store_.commit(txn(lease), deadline_);
+    }
+    auto both = co_await all_of(store_.leases_.keep_alive(lease, deadline_),
+                                store_.commit(txn(lease), deadline_));
+    if (!both) co_return std::unexpected(both.error());
+    auto& [is_alive, reply] = *both;
+    // With it went what was put.
+    if (!is_alive)
+      co_return std::unexpected(Failure(Failure::refused, Code::not_found, "the lease has ended"));
+    co_return std::move(reply);
+  }
+
+  // If the ticket is not there, and the capacity is ours: the ticket. The queue in any case.
+  [[nodiscard]] Txn txn(LeaseId lease) const {
+    const std::string capacity_key = store_.keys_.capacity(request_.resource);
+    const std::string capacity = std::to_string(request_.capacity);
+    const Keyspan queue = store_.keys_.tickets(request_.resource);
+    Txn txn;
+    txn.if_created_at(key_, 0);
+    if (request_.only_if_free) txn.if_all_created_by(queue, not_after_);
+    if (is_capacity_there_) {
+      txn.if_value(capacity_key, capacity);
+    } else {
+      txn.if_created_at(capacity_key, 0).then_put(capacity_key, capacity);
+    }
+    txn.then_put(key_, value_, lease).then_range(queue);
+    return std::move(txn.else_range(Keyspan::one(capacity_key)).else_range(queue));
+  }
+
+  // Nothing: once more.
+  Task<LockResult<std::optional<Placed>>> read(const Json& answer, LeaseId lease) {
+    const bool succeeded = answer["succeeded"].is_true();
+    const Revision revision = read_revision(answer);
+    const std::size_t where = succeeded ? (is_capacity_there_ ? 1 : 2) : 1;
+    const auto queue = range_at(answer, where);
+    if (!queue || revision == 0) co_return malformed();
+    if (store_.book_.list(request_.resource, *queue, revision))
+      store_.expect_event(store_.watched_ + 1);
+    const Place place = find_place(*queue, key_, request_.capacity);
+    if (succeeded && !place.is_there) co_return malformed();
+    if (succeeded) store_.expect_event(revision);
+    if (place.is_there) {
+      if (place.lease != lease) {
+        // Of an earlier try, under an older lease: that one must have its whole length before it, too.
+        Outcome<bool> alive = co_await store_.leases_.keep_alive(place.lease, deadline_);
+        if (!alive) co_return std::unexpected(alive.error().lock_error());
+        if (!*alive) co_return std::nullopt;
+      }
+      co_return found(place);
+    }
+    const auto capacity = range_at(answer, 0);
+    if (!capacity) co_return malformed();
+    is_capacity_there_ = !capacity->empty();
+    if (is_capacity_there_ && capacity->front().value != std::to_string(request_.capacity)) {
+      co_return std::unexpected(
+          capacity_mismatch(request_.resource, request_.capacity, capacity->front().value));
+    }
+    if (request_.only_if_free && total_weight(*queue) + request_.weight > request_.capacity) {
+      Placed refused;
+      refused.standing = Standing::refused;
+      refused.ahead = place.ahead;
+      co_return refused;
+    }
+    // From now on there can only be fewer, but for those that come later.
+    not_after_ = revision;
+    co_return std::nullopt;
+  }
+
+  Placed found(const Place& place) {
+    store_.book_.place(request_.number, place);
+    store_.wake_settling();
+    Placed placed;
+    placed.standing = place.granted ? Standing::granted : Standing::queued;
+    if (place.granted) placed.tokens = tokens_of(place.created);
+    if (!place.granted) placed.ahead = place.ahead;
+    return placed;
+  }
+
+  EtcdStore& store_;
+  const TicketRequest& request_;
+  const TimePoint deadline_;
+  std::string value_, key_;
+  bool is_capacity_there_ = true;
+  Revision not_after_ = 0;  // with only_if_free: no ticket that was created later may be there
+};
+
+Task<LockResult<Placed>> EtcdStore::enqueue(const TicketRequest& request) {
+  LockResult<> checked = check(request);
+  if (!checked) co_return std::unexpected(std::move(checked.error()));
+  Placing placing(*this, request);
+  LockResult<Placed> placed = co_await placing();
+  const bool is_final =
+      placed ? placed->standing == Standing::refused : !placed.error().is_passing();
+  // If an attempt comes late after all, its key is a stray.
+  if (is_final) {
+    book_.forget(request.number);
+    wake_settling();
+  }
+  co_return placed;
+}
+
+}  // namespace weft::inline v0::durable

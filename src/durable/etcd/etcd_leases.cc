@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+#include "durable/etcd/etcd_leases.h"
+
+#include <algorithm>
+#include <iterator>
+#include <random>
+
+namespace weft::inline v0::durable::etcd {
+
+namespace {
+
+LeaseId fresh_id() {
+  thread_local std::mt19937_64 dice{std::random_device{}()};
+  return static_cast<LeaseId>(dice() >> 1 | 1);  // positive: 0 means none
+}
+
+}  // namespace
+
+std::int64_t Leases::whole_seconds(std::chrono::nanoseconds length) noexcept {
+  return std::max<std::int64_t>(1, std::chrono::ceil<std::chrono::seconds>(length).count());
+}
+
+std::map<LeaseId, Leases::Lease>::const_iterator Leases::find_living(std::int64_t asked) const {
+  return std::ranges::find_if(leases_, [&](const auto& each) {
+    return each.second.asked == asked && now() < each.second.begun + each.second.length;
+  });
+}
+
+Task<Outcome<LeaseId>> Leases::obtain(std::chrono::nanoseconds length, TimePoint deadline) {
+  const std::int64_t seconds = whole_seconds(length);
+  if (const auto living = find_living(seconds); living != leases_.end()) co_return living->first;
+  auto lock = co_await granting_.lock();
+  if (const auto living = find_living(seconds); living != leases_.end()) co_return living->first;
+  // By our clock these have ended; etcd, where they live a little longer, ends them by itself.
+  std::erase_if(leases_,
+                [&](const auto& each) { return now() >= each.second.begun + each.second.length; });
+  const LeaseId id = fresh_id();
+  Lease lease;
+  lease.asked = seconds;
+  lease.begun = now();
+  std::string json = grant_request(id, seconds);
+  Outcome<Reply> reply = co_await client_.call("/v3/lease/grant", std::move(json), deadline);
+  // Nobody else has this number: it is an earlier attempt of ours.
+  const bool is_ours = !reply && reply.error().code() == Code::failed_precondition &&
+                       reply.error().message().contains("lease already exists");
+  if (!reply && !is_ours) co_return std::unexpected(reply.error());
+  lease.length = std::chrono::seconds(seconds);
+  if (reply)
+    lease.length =
+        std::chrono::seconds(std::max(seconds, reply->json["TTL"].integer().value_or(0)));
+  leases_.insert_or_assign(id, lease);
+  co_return id;
+}
+
+bool Leases::needs_keep_alive(LeaseId lease, std::chrono::nanoseconds length) const {
+  const auto found = leases_.find(lease);
+  return found == leases_.end() || now() + length > found->second.begun + found->second.length;
+}
+
+Task<Outcome<bool>> Leases::keep_alive(LeaseId lease, TimePoint deadline) {
+  const TimePoint begun = now();
+  std::string json = lease_request(lease);
+  Outcome<Reply> reply = co_await client_.call("/v3/lease/keepalive", std::move(json), deadline);
+  if (!reply) co_return std::unexpected(reply.error());
+  const std::int64_t left = reply->json["result"]["TTL"].integer().value_or(0);
+  if (left <= 0) {
+    drop(lease);
+    co_return false;
+  }
+  if (const auto found = leases_.find(lease); found != leases_.end()) {
+    found->second.begun = std::max(found->second.begun, begun);
+  }
+  co_return true;
+}
+
+void Leases::drop(LeaseId lease) { leases_.erase(lease); }
+
+Task<void> Leases::revoke_all(TimePoint deadline) {
+  while (!leases_.empty()) {
+    const LeaseId id = leases_.begin()->first;
+    leases_.erase(leases_.begin());
+    std::string json = lease_request(id);
+    Outcome<Reply> reply = co_await client_.call("/v3/lease/revoke", std::move(json), deadline);
+    if (!reply && reply.error().kind() == Failure::unreachable) co_return;
+  }
+}
+
+}  // namespace weft::inline v0::durable::etcd

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+// What the store's parts say when an answer is not what it should be.
+#include <cstdint>
+#include <expected>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "durable/etcd/etcd_messages.h"
+#include "weft/durable/lock_error.h"
+
+namespace weft::inline v0::durable::etcd {
+
+[[nodiscard]] inline std::unexpected<LockError> malformed() {
+  return std::unexpected(LockError(
+      LockError::storage, "etcd's answer is not what it should be: is it etcd 3.4 or later?"));
+}
+
+[[nodiscard]] inline LockError capacity_mismatch(const std::string& resource, std::uint32_t wanted,
+                                                 std::string_view there) {
+  std::string text = "\"" + resource + "\" is used with capacity ";
+  text.append(there).append(" by others, and with ").append(std::to_string(wanted)).append(" here");
+  return LockError(LockError::mismatch, text);
+}
+
+// The answer to the which-th operation of a transaction, which is a range.
+[[nodiscard]] inline std::optional<std::vector<KeyValue>> range_at(const Json& answer,
+                                                                   std::size_t which) {
+  const auto responses = answer["responses"].items();
+  if (which >= responses.size() || !responses[which]["response_range"].is_object())
+    return std::nullopt;
+  return read_key_values(responses[which]["response_range"]);
+}
+
+}  // namespace weft::inline v0::durable::etcd

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+#include "weft/durable/mutex.h"
+
+#include <unistd.h>
+
+#include <array>
+
+#include "durable/engine_state.h"
+#include "weft/core/moving.h"
+
+namespace weft::inline v0::durable {
+
+namespace {
+
+using Duration = MutexOptions::Duration;
+
+// "host program[pid]".
+std::string this_process() {
+  std::array<char, 256> host{};
+  if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '?';
+  return std::string(host.data()) + " " + program_invocation_short_name + "[" +
+         std::to_string(::getpid()) + "]";
+}
+
+LockResult<> check(const MutexOptions& options) {
+  auto invalid = [](std::string why) {
+    return std::unexpected(LockError(LockError::invalid, std::move(why)));
+  };
+  const std::string& name = options.resource_id;
+  if (name.empty()) return invalid("resource_id is empty: name what is to be protected");
+  if (name.size() > MutexOptions::kResourceIdMax) {
+    return invalid("resource_id has " + std::to_string(name.size()) + " bytes; " +
+                   std::to_string(MutexOptions::kResourceIdMax) +
+                   " are the most: use a hash of it");
+  }
+  if (name.find('\0') != name.npos) return invalid("resource_id has a NUL byte");
+  struct Time {
+    const char* name;
+    Duration value;
+  };
+  for (Time time :
+       {Time{"lease", options.lease}, Time{"acquire_timeout", options.acquire_timeout},
+        Time{"max_hold", options.max_hold}, Time{"idle_timeout", options.idle_timeout}}) {
+    if (time.value <= Duration::zero()) return invalid(std::string(time.name) + " is not positive");
+  }
+  if (options.lease < MutexOptions::kLeaseMin || options.lease > MutexOptions::kLeaseMax) {
+    return invalid(
+        "lease is 10 ms at least and 24 h at most: it is how long others wait for a holder that "
+        "has died");
+  }
+  if (options.fair_bound == 0 || options.fair_bound > MutexOptions::kFairBoundMax) {
+    return invalid("fair_bound is 1 at least and " + std::to_string(MutexOptions::kFairBoundMax) +
+                   " at most");
+  }
+  return {};
+}
+
+// Checks them, and that the store has the resource.
+Task<LockResult<>> prepare(Engine& engine, MutexOptions& options, std::uint32_t capacity) {
+  LockResult<> checked = check(options);
+  if (!checked) co_return checked;
+  if (options.owner.empty()) options.owner = this_process();
+  detail::EngineState& state = engine.state();
+  co_return co_await on(state.home(), state.join(options, capacity));
+}
+
+}  // namespace
+
+Mutex::Mutex(Engine& engine, MutexOptions options)
+    : engine_(&engine), options_(std::make_shared<const MutexOptions>(std::move(options))) {}
+
+Task<LockResult<Mutex>> Mutex::open(Engine& engine, MutexOptions options) {
+  LockResult<> ready = co_await prepare(engine, options, detail::kWhole);
+  if (!ready) co_return std::unexpected(ready.error());
+  co_return Mutex(engine, std::move(options));
+}
+
+Task<LockResult<std::size_t>> Mutex::force_kill() const { return engine_->revoke(resource_id()); }
+
+Semaphore::Semaphore(Engine& engine, SemaphoreOptions options)
+    : engine_(&engine),
+      options_(std::make_shared<const MutexOptions>(options)),
+      permits_(options.permits) {}
+
+Task<LockResult<Semaphore>> Semaphore::open(Engine& engine, SemaphoreOptions options) {
+  if (options.permits == 0 || options.permits >= detail::kWhole) {
+    co_return std::unexpected(
+        LockError(LockError::invalid, "permits is 1 at least, and less than 2^30"));
+  }
+  LockResult<> ready = co_await prepare(engine, options, options.permits);
+  if (!ready) co_return std::unexpected(ready.error());
+  co_return Semaphore(engine, std::move(options));
+}
+
+}  // namespace weft::inline v0::durable

@@ -1,0 +1,529 @@
+// SPDX-License-Identifier: MIT
+#include "durable/mutex_workflow.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "durable/engine_state.h"
+#include "weft/base/assert.h"
+#include "weft/base/log.h"
+#include "weft/core/annotate.h"
+#include "weft/core/combinators.h"
+#include "weft/core/executor.h"
+#include "weft/time/interval.h"
+
+namespace weft::inline v0::durable::detail {
+
+namespace {
+
+using std::chrono::nanoseconds;
+using Phase = HeldLock::Phase;
+
+// Parts of a lease.
+constexpr std::int64_t kRenewAt = 3;  // it is renewed after a third
+constexpr std::int64_t kMargin =
+    8;  // an eighth before its end it is lost: time for the holder to end
+constexpr std::int64_t kRenewAgain = 12;  // after a renewal that failed
+constexpr std::int64_t kHandUntil = 2;    // in its second half it is renewed before anybody gets it
+
+// Between two attempts at what must be done in the end.
+class Backoff {
+ public:
+  [[nodiscard]] nanoseconds next() noexcept {
+    return std::exchange(pause_, std::min(pause_ * 2, kMax));
+  }
+
+ private:
+  static constexpr nanoseconds kMax = std::chrono::seconds(1);
+  nanoseconds pause_ = std::chrono::milliseconds(20);
+};
+
+std::int64_t plus(std::int64_t time, nanoseconds duration) noexcept {
+  return duration.count() > INT64_MAX - time ? INT64_MAX : time + duration.count();
+}
+
+const char* what_of(LossReason reason) noexcept {
+  switch (reason) {
+    case LossReason::expired:
+      return "its lease ran out before it could be renewed";
+    case LossReason::gone:
+      return "its lease had ended in the store";
+    case LossReason::revoked:
+      return "it was revoked";
+    case LossReason::max_hold:
+      return "it was held for longer than max_hold";
+  }
+  return "";
+}
+
+}  // namespace
+
+MutexWorkflow::MutexWorkflow(EngineState& engine, std::string resource, std::uint32_t capacity)
+    : engine_(engine), resource_(std::move(resource)), capacity_(capacity) {}
+
+MutexWorkflow::~MutexWorkflow() = default;
+
+std::int64_t MutexWorkflow::now() const { return engine_.store().lease_clock(); }
+
+// --- The loop ---------------------------------------------------------------------------------------
+
+Task<void> MutexWorkflow::run(std::shared_ptr<MutexWorkflow> self) {
+  auto body = [&](Nursery& nursery) -> Task<NurseryEnd> { return self->serve(nursery); };
+  co_await annotate(self->resource_.c_str(), with_nursery(body));
+}
+
+Task<NurseryEnd> MutexWorkflow::serve(Nursery& nursery) {
+  struct Requests {
+    Nursery*& place;
+    ~Requests() { place = nullptr; }
+  } requests{requests_};
+  requests_ = &nursery;
+  Interval idle(std::max(idle_timeout_, nanoseconds(1)));
+  while (true) {
+    step();
+    if (!is_idle()) {
+      co_await any_of(changed_.wait(), sleep_for(until_next_alarm()));
+      continue;
+    }
+    idle.restart(idle_timeout_);
+    if (!closing_) {
+      auto [changed, tick] = co_await any_of(changed_.wait(), idle.tick());
+      if (changed && !closing_) continue;
+    }
+    // If somebody comes meanwhile, his ticket makes the resource anew.
+    LockResult<bool> retired = co_await engine_.store().retire(resource_);
+    if (!retired)
+      log(LogLevel::warning,
+          "weft: durable: '" + resource_ + "' is left in the store: " + retired.error().what());
+    if (is_idle()) break;
+  }
+  engine_.forget(*this);  // D6: no co_await since is_idle()
+  co_return join;
+}
+
+void MutexWorkflow::keep(nanoseconds idle_timeout) {
+  idle_timeout_ = std::max(idle_timeout_, idle_timeout);
+  changed_.set();
+}
+
+void MutexWorkflow::close() {
+  closing_ = true;
+  fail_all(LockError(LockError::withdrawn, "the engine has ended"));
+  for (auto& [number, ticket] : tickets_) {
+    if (ticket.holder) lose(*ticket.holder, LossReason::gone);
+  }
+  changed_.set();
+}
+
+void MutexWorkflow::step() {
+  check_leases();
+  for (auto& [number, ticket] : tickets_) {
+    while (ticket.is_free() && ticket.line->waiting_count > 0 && may_pass_on(ticket) &&
+           hand(ticket)) {
+    }
+  }
+  count_tickets();
+  for (auto line = lines_.begin(); line != lines_.end();) {
+    while (line->pending < line->waiting_count && line->active < useful_tickets(*line))
+      ask_for_one(*line);
+    while (line->pending > line->waiting_count) drop_one(*line);
+    ++line;
+  }
+  for (auto& [number, ticket] : tickets_) {
+    bool spent = ticket.is_free() && (ticket.line->waiting_count == 0 || !may_pass_on(ticket));
+    if (spent) begin_giving_back(number, ticket);
+  }
+  std::erase_if(lines_, [&](const Line& line) {
+    return line.waiting_count == 0 && std::ranges::none_of(tickets_, [&](const auto& each) {
+             return each.second.line == &line;
+           });
+  });
+}
+
+void MutexWorkflow::count_tickets() {
+  for (Line& line : lines_) line.pending = line.active = 0;
+  for (const auto& [number, ticket] : tickets_) {
+    if (ticket.state == Ticket::State::leaving || ticket.unwanted) continue;
+    // One that is about to be given back makes room.
+    if (ticket.is_free() && !may_pass_on(ticket)) continue;
+    ++ticket.line->active;
+    if (ticket.state != Ticket::State::granted) ++ticket.line->pending;
+  }
+}
+
+// --- Tasks ------------------------------------------------------------------------------------------
+
+Line& MutexWorkflow::line_of(const LockOrder& order) {
+  for (Line& line : lines_) {
+    if (line.weight == order.weight && line.lease == order.options->lease) return line;
+  }
+  Line& line = lines_.emplace_back();
+  line.weight = order.weight;
+  line.lease = order.options->lease;
+  return line;
+}
+
+void MutexWorkflow::enter(HeldLock& held) {
+  idle_timeout_ = std::max(idle_timeout_, held.order.options->idle_timeout);
+  held.since = now();
+  held.enter_phase(Phase::waiting);
+  Line& line = line_of(held.order);
+  changed_.set();
+  if (held.order.only_if_free && is_taken_here(line)) {
+    return fail(held, LockError(LockError::busy, "'" + resource_ + "' is held by this process"));
+  }
+  line.waiting.push_back(held);
+  ++line.waiting_count;
+  ++engine_.statistics().waiting;
+}
+
+// Whether who will not wait need not ask the store.
+bool MutexWorkflow::is_taken_here(Line& line) {
+  if (line.waiting_count > 0) return true;
+  count_tickets();
+  while (line.pending > 0) drop_one(line);  // those for whom they were have left
+  return line.active >= useful_tickets(line) &&
+         std::ranges::none_of(tickets_, [&](const auto& each) {
+           return each.second.line == &line && each.second.is_free() && may_pass_on(each.second);
+         });
+}
+
+bool MutexWorkflow::leave(HeldLock& held) {
+  std::shared_ptr<MutexWorkflow> self = std::move(held.workflow);  // it may be all that keeps us
+  Phase phase = held.phase();
+  Ticket* ticket = std::exchange(held.ticket, nullptr);
+  held.enter_phase(Phase::over);
+  if (!requests_) return false;  // the engine has ended
+  LockStatistics& statistics = engine_.statistics();
+  changed_.set();
+  if (phase == Phase::waiting) {
+    IntrusiveList<HeldLock>::erase(held);
+    --line_of(held.order).waiting_count;
+    --statistics.waiting;
+    if (!held.error) {
+      ++statistics.cancelled;
+    } else {
+      ++(*held.error == LockError::timeout ? statistics.timed_out : statistics.failed);
+    }
+  } else if (phase == Phase::held || phase == Phase::lost) {
+    --holders_;
+    --statistics.held;
+    statistics.was_held.add(nanoseconds(now() - held.since));
+  }
+  if (!ticket) return false;
+  ticket->holder = nullptr;
+  if (ticket->is_gone) return false;
+  if (ticket->line->waiting_count > 0 && may_pass_on(*ticket)) {
+    if (hand(*ticket)) ++statistics.handed_over;
+    return false;  // if its lease is old, it is renewed first
+  }
+  ticket->giver = held.shared_from_this();
+  begin_giving_back(ticket->request.number, *ticket);
+  return true;
+}
+
+bool MutexWorkflow::may_pass_on(const Ticket& ticket) const {
+  return ticket.handed < ticket.request.tokens && ticket.handed < ticket.tokens.count;
+}
+
+bool MutexWorkflow::hand(Ticket& ticket) {
+  std::int64_t time = now();
+  if (time >= ticket.renewed_from + lease_of(ticket) / kHandUntil) return false;  // D3
+  HeldLock& held = *ticket.line->waiting.pop_front();
+  --ticket.line->waiting_count;
+  ticket.holder = &held;
+  ticket.unwanted = false;
+  held.ticket = &ticket;
+  ++holders_;
+  held.token.store(ticket.tokens.first + ticket.handed++, ::weft::detail::relaxed);
+  held.valid_until.store(valid_until(ticket), ::weft::detail::relaxed);
+  LockStatistics& statistics = engine_.statistics();
+  --statistics.waiting;
+  ++statistics.held;
+  ++statistics.acquired;
+  statistics.waited.add(nanoseconds(time - held.since));
+  held.since = time;
+  held.enter_phase(Phase::held);
+  held.answered.set();
+  return true;
+}
+
+LockError MutexWorkflow::reason_to_give_up(const HeldLock& held) const {
+  using Seconds = std::chrono::duration<double>;
+  std::string text =
+      std::to_string(std::chrono::duration_cast<Seconds>(held.order.timeout).count());
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.') text.pop_back();
+  text = "'" + resource_ + "' was not acquired within " + text + " s";
+  if (trouble_) return LockError(trouble_->kind(), text + ": " + trouble_->what());
+  return LockError(LockError::timeout, text);
+}
+
+void MutexWorkflow::fail(HeldLock& held, LockError error) {
+  if (held.linked()) {
+    IntrusiveList<HeldLock>::erase(held);
+    --line_of(held.order).waiting_count;
+    --engine_.statistics().waiting;
+  }
+  ++engine_.statistics().failed;
+  held.error = std::move(error);
+  held.enter_phase(Phase::over);
+  held.answered.set();
+}
+
+void MutexWorkflow::fail_all(Line& line, const LockError& error) {
+  while (!line.waiting.empty()) fail(line.waiting.front(), error);
+}
+
+void MutexWorkflow::fail_all(const LockError& error) {
+  for (Line& line : lines_) fail_all(line, error);
+}
+
+void MutexWorkflow::lose(HeldLock& held, LossReason reason) {
+  if (held.phase() != Phase::held) return;
+  ++engine_.statistics().lost[static_cast<std::size_t>(reason)];
+  held.error = LockError(LockError::lost, "'" + resource_ + "': " + what_of(reason));
+  held.valid_until.store(0, ::weft::detail::relaxed);
+  held.enter_phase(Phase::lost);
+  held.ends.set();
+}
+
+// --- Tickets ----------------------------------------------------------------------------------------
+
+void MutexWorkflow::ask_for_one(Line& line) {
+  const HeldLock& first = line.waiting.front();
+  const MutexOptions& options = *first.order.options;
+  TicketNumber number = engine_.number_ticket(*this);
+  Ticket& ticket = tickets_[number];
+  ticket.line = &line;
+  ticket.request = {resource_,     number,
+                    line.weight,   capacity_,
+                    line.lease,    options.fair_bound,
+                    options.owner, first.order.only_if_free};
+  ++line.pending;
+  ++line.active;
+  requests_->start(ask(number));
+}
+
+void MutexWorkflow::drop_one(Line& line) {
+  for (auto place = tickets_.rbegin(); place != tickets_.rend(); ++place) {
+    auto& [number, ticket] = *place;
+    if (ticket.line != &line || ticket.unwanted) continue;
+    if (ticket.state == Ticket::State::asking) {
+      ticket.unwanted = true;  // ask() sees to it
+    } else if (ticket.state == Ticket::State::queued) {
+      begin_giving_back(number, ticket);
+    } else {
+      continue;
+    }
+    --line.pending;
+    --line.active;
+    return;
+  }
+  WEFT_ASSERT(false, "who counts tickets that are asked for finds them");
+}
+
+void MutexWorkflow::forget_ticket(TicketNumber number) {
+  tickets_.erase(number);
+  engine_.forget_ticket(number);
+  changed_.set();
+}
+
+Task<void> MutexWorkflow::ask(TicketNumber number) {
+  Ticket& ticket = tickets_.at(number);
+  ticket.in_flight = true;
+  ticket.renewed_from = now();  // W2: of the first attempt, which may be the one that counts
+  Backoff backoff;
+  // Until there was news of it, or nobody wants it any more: then the store may have it, or not.
+  while (!ticket.unwanted && ticket.state == Ticket::State::asking) {
+    LockResult<Placed> answer = co_await engine_.store().enqueue(ticket.request);
+    if (answer) {
+      trouble_.reset();
+      co_return placed(number, ticket, *answer);
+    }
+    if (!answer.error().is_passing()) {
+      fail_all(*ticket.line, answer.error());
+      if (ticket.state == Ticket::State::asking) co_return forget_ticket(number);
+      break;
+    }
+    trouble_ = answer.error();
+    co_await sleep_for(backoff.next());
+  }
+  end_asking(number, ticket);
+}
+
+void MutexWorkflow::placed(TicketNumber number, Ticket& ticket, const Placed& answer) {
+  if (answer.standing == Standing::refused) {
+    while (!ticket.line->waiting.empty() && ticket.line->waiting.front().order.only_if_free) {
+      fail(ticket.line->waiting.front(),
+           LockError(LockError::busy, "'" + resource_ + "' is held by somebody else"));
+    }
+    forget_ticket(number);
+    return;
+  }
+  if (ticket.state == Ticket::State::asking)
+    ticket.state = Ticket::State::queued;  // unless news came first
+  if (answer.standing == Standing::granted) granted(number, answer.tokens);
+  end_asking(number, ticket);
+}
+
+void MutexWorkflow::end_asking(TicketNumber number, Ticket& ticket) {
+  ticket.in_flight = false;
+  changed_.set();
+  if (ticket.is_gone) {
+    forget_gone(number, ticket);
+  } else if (std::exchange(ticket.unwanted, false) || ticket.state == Ticket::State::leaving) {
+    begin_giving_back(number, ticket);
+  }
+}
+
+void MutexWorkflow::granted(TicketNumber number, TokenBlock tokens) {
+  auto place = tickets_.find(number);
+  if (place == tickets_.end()) return;
+  Ticket& ticket = place->second;
+  if (ticket.tokens.count > 0) return;  // known
+  ticket.tokens = tokens;
+  if (ticket.state != Ticket::State::leaving) ticket.state = Ticket::State::granted;
+  changed_.set();
+}
+
+void MutexWorkflow::gone(TicketNumber number) {
+  auto place = tickets_.find(number);
+  if (place == tickets_.end()) return;
+  Ticket& ticket = place->second;
+  // The store ends a lease later than we do: before that, somebody else has ended it.
+  bool revoked = now() < ticket.renewed_from + lease_of(ticket);
+  if (ticket.holder) lose(*ticket.holder, revoked ? LossReason::revoked : LossReason::gone);
+  if (revoked) {
+    fail_all(LockError(LockError::revoked,
+                       "'" + resource_ + "' was taken away from all who held it or waited for it"));
+  }
+  if (ticket.in_flight) {
+    ticket.is_gone = true;  // end_asking() comes back to it
+    return;
+  }
+  forget_gone(number, ticket);
+}
+
+void MutexWorkflow::forget_gone(TicketNumber number, Ticket& ticket) {
+  if (ticket.holder) ticket.holder->ticket = nullptr;
+  forget_ticket(number);
+}
+
+void MutexWorkflow::begin_giving_back(TicketNumber number, Ticket& ticket) {
+  ticket.state = Ticket::State::leaving;
+  if (std::exchange(ticket.in_flight, true)) return;  // end_asking() comes back to it
+  requests_->start(give_back(number));
+}
+
+Task<void> MutexWorkflow::give_back(TicketNumber number) {
+  Ticket& ticket = tickets_.at(number);
+  for (Backoff backoff;;) {
+    LockResult<> done;
+    if (ticket.tokens.count > 0) {
+      done = co_await engine_.store().release(number, ticket.tokens);
+    } else {
+      done = co_await engine_.store().withdraw(number);
+    }
+    if (std::shared_ptr<HeldLock> giver = std::exchange(ticket.giver, nullptr))
+      giver->given_back.set();  // it does not wait for more
+    bool again =
+        !done && done.error().is_passing() && now() < ticket.renewed_from + lease_of(ticket);
+    if (!done && !again && !(done.error() == LockError::not_owner)) {
+      log(LogLevel::warning,
+          "weft: durable: '" + resource_ +
+              "' was not given back, and is free when its lease has ended: " + done.error().what());
+    }
+    if (!again) break;
+    co_await sleep_for(backoff.next());
+  }
+  forget_ticket(number);
+}
+
+// --- Time -------------------------------------------------------------------------------------------
+
+std::int64_t MutexWorkflow::valid_until(const Ticket& ticket) const noexcept {
+  std::int64_t lease = lease_of(ticket);
+  return ticket.renewed_from + lease - lease / kMargin;
+}
+
+// Whoever holds it too long is not helped any more.
+bool MutexWorkflow::is_renewed(const Ticket& ticket) const noexcept {
+  if (ticket.state != Ticket::State::queued && ticket.state != Ticket::State::granted) return false;
+  return !ticket.holder ||
+         now() < plus(ticket.holder->since, ticket.holder->order.options->max_hold);
+}
+
+void MutexWorkflow::set_renewed(Ticket& ticket, std::int64_t from) {
+  ticket.renewed_from = std::max(ticket.renewed_from, from);
+  if (ticket.holder && ticket.holder->phase() == Phase::held) {
+    ticket.holder->valid_until.store(valid_until(ticket), ::weft::detail::relaxed);
+  }
+}
+
+void MutexWorkflow::check_leases() {
+  std::int64_t time = now();
+  bool renewal_due = false;
+  for (auto& [number, ticket] : tickets_) {
+    if (HeldLock* holder = ticket.holder) {
+      if (time >= valid_until(ticket)) lose(*holder, LossReason::expired);
+      if (time >= plus(holder->since, holder->order.options->max_hold))
+        lose(*holder, LossReason::max_hold);
+    }
+    if (is_renewed(ticket) && time >= ticket.renewed_from + lease_of(ticket) / kRenewAt)
+      renewal_due = true;
+  }
+  if (renewal_due && !renewing_ && time >= renew_again_at_) {
+    renewing_ = true;
+    requests_->start(renew());
+  }
+}
+
+Task<void> MutexWorkflow::renew() {
+  std::vector<TicketNumber> numbers;
+  std::int64_t sent = now();
+  std::int64_t shortest = INT64_MAX;
+  for (const auto& [number, ticket] : tickets_) {
+    if (!is_renewed(ticket)) continue;
+    numbers.push_back(number);
+    shortest = std::min(shortest, lease_of(ticket));
+  }
+  LockResult<std::vector<TicketNumber>> missing;
+  if (!numbers.empty()) missing = co_await engine_.store().renew(numbers);
+  renewing_ = false;
+  changed_.set();
+  if (!missing) {
+    trouble_ = missing.error();
+    renew_again_at_ = now() + shortest / kRenewAgain;
+    co_return;
+  }
+  trouble_.reset();
+  for (TicketNumber number : numbers) {
+    auto place = tickets_.find(number);
+    if (place == tickets_.end()) continue;
+    if (std::ranges::find(*missing, number) == missing->end()) {
+      set_renewed(place->second, sent);
+    } else {
+      gone(number);
+    }
+  }
+}
+
+nanoseconds MutexWorkflow::until_next_alarm() const {
+  std::int64_t next = INT64_MAX;
+  for (const auto& [number, ticket] : tickets_) {
+    if (const HeldLock* holder = ticket.holder; holder && holder->phase() == Phase::held) {
+      next = std::min(
+          {next, valid_until(ticket), plus(holder->since, holder->order.options->max_hold)});
+    }
+    if (is_renewed(ticket) && !renewing_) {
+      next = std::min(next,
+                      std::max(ticket.renewed_from + lease_of(ticket) / kRenewAt, renew_again_at_));
+    }
+  }
+  if (next == INT64_MAX) return nanoseconds::max();
+  return nanoseconds(std::max<std::int64_t>(next - now(), 0));
+}
+
+}  // namespace weft::inline v0::durable::detail

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT
+#include "durable/sqlite/lock_file.h"
+
+#include <sqlite3.h>
+
+#include <array>
+#include <cstring>
+#include <string_view>
+#include <thread>
+
+namespace weft::inline v0::durable::detail {
+
+namespace {
+
+// Version 1.
+//   meta       the next token, of all resources; the boot on whose clock the times are (nanoseconds of CLOCK_BOOTTIME).
+//   resources  those in use: a row goes when its workflows have ended.
+//   tickets    in the order of arrival, which is that of place: SQLite gives a new row a greater one than any that is there.
+//              token_count 0: it waits. since: enqueued, or granted.
+constexpr const char* kSchema = R"(
+  CREATE TABLE meta (
+    id INTEGER PRIMARY KEY CHECK (id = 1), next_token INTEGER NOT NULL, boot_id TEXT NOT NULL);
+  INSERT INTO meta VALUES (1, 1, '');
+  CREATE TABLE resources (name TEXT PRIMARY KEY, capacity INTEGER NOT NULL) WITHOUT ROWID;
+  CREATE TABLE tickets (
+    place INTEGER PRIMARY KEY, resource TEXT NOT NULL, session INTEGER NOT NULL,
+    number INTEGER NOT NULL, weight INTEGER NOT NULL, tokens_wanted INTEGER NOT NULL,
+    lease INTEGER NOT NULL, ends INTEGER NOT NULL, since INTEGER NOT NULL,
+    first_token INTEGER NOT NULL, token_count INTEGER NOT NULL, owner TEXT NOT NULL);
+  CREATE INDEX tickets_by_resource ON tickets (resource);
+  CREATE UNIQUE INDEX tickets_by_number ON tickets (session, number);
+)";
+
+constexpr std::size_t kHeaderBytes = 100;  // https://www.sqlite.org/fileformat2.html, 1.3
+constexpr std::string_view kMagic("SQLite format 3\0", 16);
+constexpr std::size_t kVersionAt = 60;
+constexpr std::size_t kIdAt = 68;
+
+std::uint32_t big_endian(const unsigned char* at) noexcept {
+  return std::uint32_t{at[0]} << 24 | std::uint32_t{at[1]} << 16 | std::uint32_t{at[2]} << 8 |
+         at[3];
+}
+
+[[noreturn]] void refuse(const Connection& file, const std::string& why) {
+  throw LockError(LockError::mismatch, file.path() + ": " + why);
+}
+
+void check_version(const Connection& file, std::uint32_t id, std::uint32_t version) {
+  if (id != kLockFileId) refuse(file, "another program's file; locks need one of their own");
+  if (version == kLockFileVersion) return;
+  refuse(file, "a lock file of version " + std::to_string(version) + ", and this library's is " +
+                   std::to_string(kLockFileVersion) +
+                   ": let all who use it be of one version, or name another file");
+}
+
+// Reads the first bytes, by the descriptor that SQLite has. (By another one its locks were lost when that is closed:
+// those of a process on a file go with any of its descriptors.) No transaction begins, so a foreign file stays as it is.
+// Returns: whether the file is empty.
+bool is_new(const Connection& file) {
+  sqlite3_file& raw = file.file();
+  sqlite3_int64 size = 0;
+  file.check(raw.pMethods->xFileSize(&raw, &size));
+  if (size == 0) return true;
+  std::array<unsigned char, kHeaderBytes> header{};
+  int code = raw.pMethods->xRead(&raw, header.data(), kHeaderBytes, 0);
+  if (code == SQLITE_IOERR_SHORT_READ ||
+      std::memcmp(header.data(), kMagic.data(), kMagic.size()) != 0) {
+    throw file.error(SQLITE_NOTADB);
+  }
+  file.check(code);
+  check_version(file, big_endian(&header[kIdAt]), big_endian(&header[kVersionAt]));
+  return false;
+}
+
+// In the journal mode that a file begins in, so that its first page says what it is before there is a log: is_new() does
+// not read that.
+void make(Connection& file) {
+  file.execute("BEGIN EXCLUSIVE");
+  auto id = static_cast<std::uint32_t>(std::stoll(file.ask("PRAGMA application_id")));
+  if (id != 0) {  // somebody was faster
+    file.execute("ROLLBACK");
+    check_version(file, id,
+                  static_cast<std::uint32_t>(std::stoll(file.ask("PRAGMA user_version"))));
+    return;
+  }
+  file.execute(kSchema);
+  file.execute(("PRAGMA application_id = " + std::to_string(kLockFileId)).c_str());
+  file.execute(("PRAGMA user_version = " + std::to_string(kLockFileVersion)).c_str());
+  file.execute("COMMIT");
+}
+
+// SQLite asks no busy handler here: it needs the file for itself, once.
+void use_log(Connection& file) {
+  auto end = std::chrono::steady_clock::now() + Connection::kBusyMax;
+  while (true) {
+    try {
+      std::string mode = file.ask("PRAGMA journal_mode = WAL");
+      if (mode == "wal") return;
+      throw LockError(LockError::storage, file.path() +
+                                              ": SQLite can keep no write-ahead log here, only '" +
+                                              mode + "': the file must be on a local file system");
+    } catch (const LockError& error) {
+      if (error != LockError::unreachable || std::chrono::steady_clock::now() >= end) throw;
+    }
+    std::this_thread::sleep_for(Connection::kBusyPauseMax);
+  }
+}
+
+void check_whole(Connection& file) {
+  std::string found = file.ask("PRAGMA quick_check(1)");
+  if (found == "ok") return;
+  throw LockError(LockError::storage,
+                  std::string(file.error(SQLITE_CORRUPT).what()) + " (" + found + ")");
+}
+
+}  // namespace
+
+std::unique_ptr<Connection> open_lock_file(const std::string& path, std::function<void()> step) {
+  auto file = std::make_unique<Connection>(path, std::move(step));
+  file->checkpoint_at_close(false);  // a file that is refused below is not written to
+  file->execute("PRAGMA synchronous = FULL");
+  // A commit writes whole pages, a few of them, to the log: small ones cost a quarter.
+  file->execute("PRAGMA page_size = 1024");
+  // Who died while he made it has left a first page, and a journal that takes it back as soon as anything is asked.
+  if (is_new(*file) || file->ask("PRAGMA application_id") == "0") make(*file);
+  use_log(*file);
+  check_whole(*file);
+  file->checkpoint_at_close(true);
+  // Each 4 MB of log are written back; after a burst it is cut off at twice as much.
+  file->execute("PRAGMA wal_autocheckpoint = 4000");
+  file->execute("PRAGMA journal_size_limit = 8388608");
+  file->execute("PRAGMA synchronous = NORMAL");  // SqliteTable::commit() does the rest
+  return file;
+}
+
+}  // namespace weft::inline v0::durable::detail

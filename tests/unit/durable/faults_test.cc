@@ -1,0 +1,675 @@
+// SPDX-License-Identifier: MIT
+// Locks whose store loses calls and answers, is slow, or is gone. On the virtual clock.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "support/durable_fixture.h"
+#include "support/faulty_store.h"
+#include "weft/durable/mutex.h"
+#include "weft/testing/virtual_loop.h"
+#include "weft/weft.h"
+
+namespace {
+
+using namespace weft;
+using namespace weft::durable;
+using namespace weft::test;
+using namespace std::chrono_literals;
+using weft::durable::Mutex;  // not the one of sync/
+using Fault = FaultyStore::Fault;
+
+class DurableFaults : public ::testing::Test {
+ protected:
+  std::unique_ptr<FaultyStore> faulty(FaultyStore::Plan plan) {
+    return std::make_unique<FaultyStore>(or_throw(make_store(url)), std::move(plan));
+  }
+  // Runs body(engine) on a store that does as `fault` says at each moment.
+  template <class Body>
+  void with(Body body) {
+    auto inside = [&]() -> Task<void> {
+      auto plan = [&](const std::string& call) {
+        return only.empty() || call == only ? fault : Fault::none;
+      };
+      LockResult<> ran = co_await with_engine(faulty(plan), body);
+      EXPECT_TRUE(ran.has_value()) << (ran ? "" : ran.error().what());
+    };
+    run(loop, inside());
+    EXPECT_EQ(loop.strand_count(), 0u);
+  }
+
+  weft::testing::VirtualLoop loop;
+  std::string url = fresh_store_url();
+  Fault fault = Fault::none;
+  std::string only;  // of calls of this name, if not empty
+};
+
+Task<int> seven(LockContext&) { co_return 7; }
+
+// A report that takes no time.
+Task<LockResult<std::vector<ResourceReport>>> look(Engine& engine, FaultyStore& store) {
+  std::chrono::nanoseconds back = std::exchange(store.back, 0s);
+  LockResult<std::vector<ResourceReport>> report = co_await engine.report();
+  store.back = back;
+  co_return report;
+}
+
+TEST_F(DurableFaults, OpenSaysThatTheStoreIsNotThere) {
+  fault = Fault::lose_call;
+  with([&](Engine& engine) -> Task<void> {
+    LockResult<Mutex> lock = co_await Mutex::open(engine, named("r"));
+    EXPECT_EQ(lock.error(), LockError::unreachable);
+  });
+}
+
+TEST_F(DurableFaults, UnreachableIsAnErrorAtTheDeadlineAndNotABusyLoop) {
+  with([&](Engine& engine) -> Task<void> {
+    MutexOptions options = named("r");
+    options.acquire_timeout = 60s;
+    Mutex lock = or_throw(co_await Mutex::open(engine, options));
+    fault = Fault::lose_call;
+    std::uint64_t before = loop.entries_run();
+    LockResult<int> got = co_await lock.on_acquire(seven);
+    EXPECT_EQ(got.error(), LockError::unreachable) << got.error().what();
+    EXPECT_EQ(loop.elapsed(), 60s);
+    EXPECT_LT(loop.entries_run() - before, 2000u) << "60 attempts or so";
+    co_await sleep_for(120s);
+    EXPECT_EQ(engine.workflows(), 0u) << "nobody wants it, and nothing is asked for any more";
+    fault = Fault::none;
+    got = co_await lock.on_acquire(seven);
+    EXPECT_TRUE(got.has_value()) << "it comes back with its store";
+  });
+}
+
+TEST_F(DurableFaults, AStoreThatNeverAnswersIsLeftAtTheDeadline) {
+  with([&](Engine& engine) -> Task<void> {
+    MutexOptions options = named("r");
+    options.acquire_timeout = 5s;
+    Mutex lock = or_throw(co_await Mutex::open(engine, options));
+    fault = Fault::never;
+    LockResult<int> got = co_await lock.on_acquire(seven);
+    EXPECT_EQ(got.error(), LockError::timeout) << got.error().what();
+    EXPECT_EQ(loop.elapsed(), 5s);
+  });
+  EXPECT_EQ(loop.elapsed(), 5s + Engine::kDrainTimeout);
+}
+
+TEST_F(DurableFaults, WhatIsFinalIsToldAtOnce) {
+  with([&](Engine& engine) -> Task<void> {
+    Mutex lock = or_throw(co_await Mutex::open(engine, named("r")));
+    fault = Fault::full;
+    LockResult<int> got = co_await lock.on_acquire(seven);
+    EXPECT_EQ(got.error(), LockError::storage);
+    EXPECT_EQ(loop.elapsed(), 0s);
+    EXPECT_EQ(engine.statistics().failed, 1u);
+  });
+}
+
+// Every call's answer is lost once: nothing is done twice, and nothing is left undone.
+TEST_F(DurableFaults, ALostAnswerIsAskedForAgain) {
+  for (std::string call : {"enqueue", "release", "renew"}) {
+    SCOPED_TRACE(call);
+    loop.run_ready();
+    url = fresh_store_url();
+    only = call;
+    fault = Fault::none;
+    with([&](Engine& engine) -> Task<void> {
+      MutexOptions options = named("r");
+      options.lease = 3s;
+      Mutex lock = or_throw(co_await Mutex::open(engine, options));
+      fault = Fault::lose_answer;
+      std::uint64_t token = 0;
+      auto mend = [&]() -> Task<void> {
+        co_await sleep_for(150ms);
+        if (call == "enqueue") fault = Fault::none;
+      };
+      auto section = [&](LockContext& held) -> Task<void> {
+        token = held.fencing_token();
+        co_await sleep_for(1500ms);
+        fault = call == "renew" ? Fault::none : fault;
+        co_await sleep_for(1500ms);
+      };
+      auto [got, mended] = co_await all_of(lock.on_acquire(section), mend());
+      EXPECT_TRUE(got.has_value()) << got.error().what();
+      fault = Fault::none;
+      auto next = [&](LockContext& held) -> Task<void> {
+        EXPECT_GT(held.fencing_token(), token);
+        co_return;
+      };
+      EXPECT_TRUE((co_await lock.on_acquire(next)).has_value());
+      std::vector<ResourceReport> report = or_throw(co_await engine.report());
+      EXPECT_TRUE(report.at(0).tickets.empty());
+    });
+  }
+}
+
+TEST_F(DurableFaults, AHolderThatCannotRenewIsCancelledBeforeItsLeaseEnds) {
+  with([&](Engine& engine) -> Task<void> {
+    MutexOptions options = named("r");
+    options.lease = 8s;
+    Mutex lock = or_throw(co_await Mutex::open(engine, options));
+    auto section = [&](LockContext&) -> Task<void> {
+      fault = Fault::lose_call;
+      co_await suspend_forever();
+    };
+    LockResult<> got = co_await lock.on_acquire(section);
+    EXPECT_EQ(got.error(), LockError::lost) << got.error().what();
+    EXPECT_GE(loop.elapsed(), 7s) << "an eighth is left";
+    EXPECT_LT(loop.elapsed(), 8s);
+    EXPECT_EQ(engine.statistics().lost_for(LossReason::expired), 1u);
+  });
+}
+
+// FIELD: the time of a lease counts from before the request was sent.
+TEST_F(DurableFaults, ASlowAnswerDoesNotLengthenTheLease) {
+  auto inside = [&]() -> Task<void> {
+    auto plan = [&](const std::string& call) {
+      return call == "renew" ? Fault::lose_call : Fault::none;
+    };
+    std::unique_ptr<FaultyStore> store = faulty(plan);
+    store->back = 3s;
+    store->patience = 1ms;
+    auto body = [&](Engine& engine) -> Task<void> {
+      MutexOptions options = named("r");
+      options.lease = 8s;
+      Mutex lock = or_throw(co_await Mutex::open(engine, options));
+      TimePoint asked = now();
+      TimePoint ended;
+      auto section = [&](LockContext& held) -> Task<void> {
+        EXPECT_EQ(now() - asked, 3s);
+        EXPECT_EQ(held.lease_left(), 4s);
+        auto goodbye = [&]() -> Task<void> {
+          ended = now();
+          co_return;
+        };
+        co_await until_cancelled_and(goodbye);
+      };
+      LockResult<> got = co_await lock.on_acquire(section);
+      EXPECT_EQ(got.error(), LockError::lost);
+      EXPECT_EQ(ended - asked, 7s);
+    };
+    or_throw(co_await with_engine(std::move(store), body));
+  };
+  run(loop, inside());
+}
+
+TEST_F(DurableFaults, AnAnswerThatComesTooLateForTheLeaseIsRenewedFirst) {
+  auto inside = [&]() -> Task<void> {
+    auto plan = [](const std::string&) { return Fault::none; };
+    std::unique_ptr<FaultyStore> store = faulty(plan);
+    FaultyStore& slow = *store;
+    auto body = [&](Engine& engine) -> Task<void> {
+      MutexOptions options = named("r");
+      options.lease = 8s;
+      Mutex lock = or_throw(co_await Mutex::open(engine, options));
+      slow.back = 7500ms;
+      auto quick = [&]() -> Task<void> {
+        co_await sleep_for(7s);
+        slow.back = 0s;
+      };
+      auto section = [](LockContext& held) -> Task<void> {
+        EXPECT_EQ(held.lease_left(), 7s) << "of the renewal";
+        co_return;
+      };
+      auto [got, ended] = co_await all_of(lock.on_acquire(section), quick());
+      EXPECT_TRUE(got.has_value()) << got.error().what();
+    };
+    or_throw(co_await with_engine(std::move(store), body));
+  };
+  run(loop, inside());
+}
+
+TEST_F(DurableFaults, AReleaseThatFailsIsNotTheFunctionsFault) {
+  with([&](Engine& engine) -> Task<void> {
+    Mutex lock = or_throw(co_await Mutex::open(engine, named("r")));
+    auto section = [&](LockContext&) -> Task<int> {
+      only = "release";
+      fault = Fault::lose_call;
+      co_return 7;
+    };
+    LockResult<int> got = co_await lock.on_acquire(section);
+    EXPECT_EQ(got.value(), 7);
+    EXPECT_EQ(loop.elapsed(), 100ms) << "one attempt is waited for";
+    co_await sleep_for(2s);
+    fault = Fault::none;
+    TimePoint begin = now();
+    EXPECT_TRUE((co_await lock.on_acquire(seven)).has_value());
+    EXPECT_LT(now() - begin, 1500ms) << "the workflow tried again by itself";
+  });
+}
+
+TEST_F(DurableFaults, WhatTheFunctionThrowsWinsOverLossAndFailedRelease) {
+  with([&](Engine& engine) -> Task<void> {
+    MutexOptions options = named("r");
+    options.lease = 1s;
+    Mutex lock = or_throw(co_await Mutex::open(engine, options));
+    auto section = [&](LockContext& held) -> Task<void> {
+      fault = Fault::lose_call;
+      auto cleanup = [&]() -> Task<void> {
+        EXPECT_TRUE(held.is_lost());
+        throw std::runtime_error("mine");
+        co_return;
+      };
+      co_await until_cancelled_and(cleanup);
+    };
+    std::string caught;
+    try {
+      static_cast<void>(co_await lock.on_acquire(section));
+    } catch (const std::runtime_error& error) {
+      caught = error.what();
+    }
+    EXPECT_EQ(caught, "mine");
+    fault = Fault::none;
+  });
+}
+
+TEST_F(DurableFaults, WhatReturnsAfterALossIsLost) {
+  with([&](Engine& engine) -> Task<void> {
+    Mutex lock = or_throw(co_await Mutex::open(engine, named("r")));
+    auto section = [&](LockContext&) -> Task<int> {
+      or_throw(co_await lock.force_kill());
+      co_await noncancellable(sleep_for(1s));
+      co_return 7;
+    };
+    LockResult<int> got = co_await lock.on_acquire(section);
+    EXPECT_EQ(got.error(), LockError::lost);
+  });
+}
+
+// FIELD: a cancelled waiter stays queued and is later granted to nobody.
+TEST_F(DurableFaults, CancelledWhileTheGrantIsUnderWayItIsGivenBack) {
+  for (auto when : {1ms, 50ms, 99ms, 100ms, 101ms, 150ms, 199ms, 200ms, 201ms}) {
+    SCOPED_TRACE(when.count());
+    auto inside = [&]() -> Task<void> {
+      std::unique_ptr<FaultyStore> store = faulty([](const std::string&) { return Fault::none; });
+      store->there = 100ms;
+      store->back = 100ms;
+      auto body = [&](Engine& engine) -> Task<void> {
+        Mutex lock = or_throw(co_await Mutex::open(engine, named("r")));
+        auto forever = [](LockContext&) -> Task<void> { co_await suspend_forever(); };
+        auto got = co_await timeout(when, lock.on_acquire(forever));
+        EXPECT_FALSE(got.has_value());
+        co_await sleep_for(1s);
+        std::vector<ResourceReport> report = or_throw(co_await engine.report());
+        EXPECT_TRUE(report.at(0).tickets.empty());
+        EXPECT_TRUE((co_await lock.try_acquire(seven)).has_value());
+      };
+      or_throw(co_await with_engine(std::move(store), body));
+    };
+    run(loop, inside());
+  }
+}
+
+// Somebody else's call grants a ticket, and ends it, before the answer to its enqueue() is here.
+TEST_F(DurableFaults, NewsMayComeBeforeTheAnswer) {
+  for (bool revoke : {false, true}) {
+    SCOPED_TRACE(revoke);
+    weft::testing::VirtualLoop world;
+    std::string store_url = fresh_store_url();
+    auto first = [&]() -> Task<void> {
+      auto body = [&](Engine& engine) -> Task<void> {
+        Mutex lock = or_throw(co_await Mutex::open(engine, named("r")));
+        auto hold = [](LockContext&) -> Task<void> { co_await sleep_for(2s); };
+        or_throw(co_await lock.on_acquire(hold));
+        co_await sleep_for(200ms);
+        if (revoke) {
+          EXPECT_EQ(or_throw(co_await lock.force_kill()), 1u);
+        }
+        auto again = [&](LockContext&) -> Task<void> {
+          EXPECT_EQ(world.elapsed(), revoke ? 2200ms : 2500ms);
+          co_return;
+        };
+        or_throw(co_await lock.on_acquire(again));
+      };
+      or_throw(co_await with_engine(store_url, body));
+    };
+    auto second = [&]() -> Task<void> {
+      auto body = [&](Engine& engine) -> Task<void> {
+        Mutex lock = or_throw(co_await Mutex::open(engine, named("r")));
+        co_await sleep_for(500ms);
+        EXPECT_EQ(world.elapsed(), 1500ms);
+        auto section = [&](LockContext& held) -> Task<void> {
+          EXPECT_EQ(world.elapsed(), 2s);
+          EXPECT_GT(held.fencing_token(), 0u);
+          if (revoke) co_await suspend_forever();
+        };
+        LockResult<> got = co_await lock.on_acquire(section);
+        EXPECT_EQ(got.has_value(), !revoke);
+        EXPECT_EQ(world.elapsed(), revoke ? 2200ms : 3500ms) << "a loss is told at once";
+      };
+      std::unique_ptr<FaultyStore> slow = std::make_unique<FaultyStore>(
+          or_throw(make_store(store_url)), [](const std::string&) { return Fault::none; });
+      slow->back = 1s;
+      or_throw(co_await with_engine(std::move(slow), body));
+    };
+    auto root = [&]() -> Task<void> { co_await all_of(first(), second()); };
+    run(world, root());
+  }
+}
+
+// News is only help: renewals find out by themselves.
+TEST_F(DurableFaults, WithoutNewsALossIsSeenAtTheNextRenewal) {
+  auto inside = [&]() -> Task<void> {
+    std::unique_ptr<FaultyStore> store = faulty([](const std::string&) { return Fault::none; });
+    FaultyStore& deaf = *store;
+    auto body = [&](Engine& engine) -> Task<void> {
+      MutexOptions options = named("r");
+      options.lease = 9s;
+      Mutex lock = or_throw(co_await Mutex::open(engine, options));
+      deaf.drops_news = true;
+      auto section = [&](LockContext&) -> Task<void> {
+        or_throw(co_await lock.force_kill());
+        co_await suspend_forever();
+      };
+      LockResult<> got = co_await lock.on_acquire(section);
+      EXPECT_EQ(got.error(), LockError::lost);
+      EXPECT_EQ(loop.elapsed(), 3s);
+    };
+    or_throw(co_await with_engine(std::move(store), body));
+  };
+  run(loop, inside());
+}
+
+// A process whose calls do not get through any more is, to others, one that has died.
+TEST_F(DurableFaults, ADeadHoldersLeaseIsWaitedForAndADeadWaiterIsSkipped) {
+  auto process = [&](Fault& its, std::chrono::milliseconds late, auto section) -> Task<void> {
+    auto body = [&](Engine& engine) -> Task<void> {
+      co_await sleep_for(late);
+      MutexOptions options = named("r");
+      options.lease = 8s;
+      Mutex lock = or_throw(co_await Mutex::open(engine, options));
+      static_cast<void>(co_await lock.on_acquire(section));
+    };
+    auto plan = [&](const std::string&) { return its; };
+    or_throw(co_await with_engine(faulty(plan), body));
+  };
+  Fault first = Fault::none;
+  Fault second = Fault::none;
+  Fault third = Fault::none;
+  std::chrono::nanoseconds third_began{};
+  auto dies = [&](LockContext&) -> Task<void> {
+    co_await sleep_for(1s);
+    first = second = Fault::lose_call;  // the waiter, too
+    co_await suspend_forever();
+  };
+  auto never = [](LockContext&) -> Task<void> {
+    ADD_FAILURE() << "its lease has ended";
+    co_return;
+  };
+  auto serves = [&](LockContext&) -> Task<void> {
+    third_began = loop.elapsed();
+    co_return;
+  };
+  auto root = [&]() -> Task<void> {
+    co_await all_of(process(first, 0ms, dies), process(second, 100ms, never),
+                    process(third, 200ms, serves));
+  };
+  run(loop, root());
+  EXPECT_GE(third_began, 8s);
+  EXPECT_LT(third_began, 11s) << "one lease for both of them";
+}
+
+// Its ticket was asked for by somebody who has left; the store's answer to that is still under way.
+TEST_F(DurableFaults, ATicketThatIsHeldIsNotGivenBackForWhoLeftEarlier) {
+  auto other = [&]() -> Task<void> {
+    auto body = [&](Engine& engine) -> Task<void> {
+      Mutex lock = or_throw(co_await Mutex::open(engine, named("r")));
+      auto hold = [](LockContext&) -> Task<void> { co_await sleep_for(2s); };
+      or_throw(co_await lock.on_acquire(hold));
+    };
+    or_throw(co_await with_engine(url, body));
+  };
+  auto ours = [&]() -> Task<void> {
+    std::unique_ptr<FaultyStore> store = faulty([](const std::string&) { return Fault::none; });
+    FaultyStore& slow = *store;
+    auto body = [&](Engine& engine) -> Task<void> {
+      Mutex lock = or_throw(co_await Mutex::open(engine, named("r")));
+      slow.back = 3s;
+      co_await sleep_for(100ms);
+      auto never = [](LockContext&) -> Task<void> {
+        ADD_FAILURE();
+        co_return;
+      };
+      static_cast<void>(co_await timeout(100ms, lock.on_acquire(never)));
+      auto section = [&](LockContext& held) -> Task<void> {
+        EXPECT_EQ(loop.elapsed(), 2s);
+        for (int i = 0; i < 40; ++i) {
+          co_await sleep_for(100ms);
+          std::vector<ResourceReport> report = or_throw(co_await look(engine, slow));
+          EXPECT_TRUE(report.at(0).tickets.at(0).granted);
+          EXPECT_LE(report.at(0).tickets.at(0).token, held.fencing_token()) << "it is another's";
+        }
+      };
+      LockResult<> got = co_await lock.on_acquire(section);
+      EXPECT_TRUE(got.has_value()) << got.error().what();
+    };
+    or_throw(co_await with_engine(std::move(store), body));
+  };
+  auto root = [&]() -> Task<void> { co_await all_of(other(), ours()); };
+  run(loop, root());
+}
+
+TEST_F(DurableFaults, AWorkflowDoesNotEndWhileSomebodyWhoHasLostItIsInside) {
+  with([&](Engine& engine) -> Task<void> {
+    MutexOptions options = named("r");
+    options.idle_timeout = 1ms;
+    Mutex lock = or_throw(co_await Mutex::open(engine, options));
+    auto section = [&](LockContext& held) -> Task<void> {
+      or_throw(co_await lock.force_kill());
+      auto goodbye = [&]() -> Task<void> {
+        co_await sleep_for(1s);
+        EXPECT_TRUE(held.is_lost());
+        EXPECT_EQ(engine.workflows(), 1u);
+      };
+      co_await until_cancelled_and(goodbye);
+    };
+    LockResult<> got = co_await lock.on_acquire(section);
+    EXPECT_EQ(got.error(), LockError::lost);
+    co_await sleep_for(10ms);
+    EXPECT_EQ(engine.workflows(), 0u);
+  });
+}
+
+TEST_F(DurableFaults, ASectionThatEndsCancelledByItselfGivesBack) {
+  with([&](Engine& engine) -> Task<void> {
+    Mutex lock = or_throw(co_await Mutex::open(engine, named("r")));
+    auto gives_up = [](LockContext&) -> Task<int> {
+      Scope& scope = co_await current_scope();
+      scope.cancel();
+      co_await yield();
+      co_return 1;
+    };
+    auto user = [&]() -> Task<void> {
+      static_cast<void>(co_await lock.on_acquire(gives_up));
+      ADD_FAILURE() << "it has no result to go on with";
+    };
+    auto users = [&](Nursery& nursery) -> Task<NurseryEnd> {
+      nursery.start(user);
+      co_return join;
+    };
+    co_await with_nursery(users);
+    EXPECT_TRUE((co_await lock.try_acquire(seven)).has_value());
+    EXPECT_EQ(loop.elapsed(), 0s);
+  });
+}
+
+// Somebody gives up in the turn in which somebody else tries.
+TEST_F(DurableFaults, WhoTriesIsNotMistakenForWhoHasJustLeft) {
+  with([&](Engine& engine) -> Task<void> {
+    MutexOptions options = named("r");
+    options.acquire_timeout = 1s;
+    Mutex lock = or_throw(co_await Mutex::open(engine, options));
+    only = "enqueue";
+    fault = Fault::lose_call;
+    auto waits = [&]() -> Task<void> {
+      LockResult<int> got = co_await lock.on_acquire(seven);
+      EXPECT_EQ(got.error(), LockError::unreachable);
+      fault = Fault::none;
+      LockResult<int> tried = co_await lock.try_acquire(seven);
+      EXPECT_TRUE(tried.has_value()) << tried.error().what();
+    };
+    co_await waits();
+  });
+}
+
+TEST_F(DurableFaults, ALeaseInItsSecondHalfIsRenewedBeforeItIsPassedOn) {
+  with([&](Engine& engine) -> Task<void> {
+    MutexOptions options = named("r");
+    options.lease = 8s;
+    options.max_hold = 5s;  // not renewed after that
+    Mutex lock = or_throw(co_await Mutex::open(engine, options));
+    only = "renew";
+    fault = Fault::lose_call;
+    auto first = [&](LockContext&) -> Task<void> {
+      auto mend = [&]() -> Task<void> {
+        co_await sleep_for(1s);
+        fault = Fault::none;
+      };
+      co_await until_cancelled_and(mend);
+    };
+    auto second = [&](LockContext& held) -> Task<void> {
+      EXPECT_GE(held.lease_left(), 6s) << "it would be lost before anybody could renew it";
+      co_return;
+    };
+    auto late = [&]() -> Task<void> {
+      co_await sleep_for(1s);
+      LockResult<> got = co_await lock.on_acquire(second);
+      EXPECT_TRUE(got.has_value()) << got.error().what();
+    };
+    auto [lost, served] = co_await all_of(lock.on_acquire(first), late());
+    EXPECT_EQ(lost.error(), LockError::lost);
+  });
+}
+
+// A renewal that nobody needs any more, and fails, is not a reason never to renew again.
+TEST_F(DurableFaults, RenewalsGoOnAfterOneThatWasOfNothing) {
+  with([&](Engine& engine) -> Task<void> {
+    MutexOptions options = named("r");
+    options.lease = 3s;
+    Mutex lock = or_throw(co_await Mutex::open(engine, options));
+    only = "renew";
+    auto to_the_renewal = [&](LockContext&) -> Task<void> {
+      fault = Fault::lose_call;
+      co_await sleep_for(1s);  // it is due in the very turn in which the ticket is given back
+    };
+    EXPECT_TRUE((co_await lock.on_acquire(to_the_renewal)).has_value());
+    fault = Fault::none;
+    auto holds = [](LockContext&) -> Task<void> { co_await sleep_for(20s); };
+    LockResult<> got = co_await lock.on_acquire(holds);
+    EXPECT_TRUE(got.has_value()) << got.error().what();
+  });
+}
+
+TEST_F(DurableFaults, NoTimeToWaitIsAnError) {
+  with([&](Engine& engine) -> Task<void> {
+    Mutex lock = or_throw(co_await Mutex::open(engine, named("r")));
+    for (std::chrono::seconds none : {0s, -1s}) {
+      LockResult<int> got = co_await lock.on_acquire_within(none, seven);
+      EXPECT_EQ(got.error(), LockError::invalid) << got.error().what();
+    }
+  });
+}
+
+// Opened and never used: forgotten like any other.
+TEST_F(DurableFaults, WhatIsOnlyOpenedIsForgottenToo) {
+  with([&](Engine& engine) -> Task<void> {
+    or_throw(co_await Mutex::open(engine, named("a")));
+    or_throw(co_await Mutex::open(engine, named("b")));
+    EXPECT_EQ(engine.workflows(), 2u) << "the seed's SignalWithStart";
+    co_await sleep_for(61s);
+    EXPECT_EQ(engine.workflows(), 0u);
+    EXPECT_TRUE(or_throw(co_await engine.report()).empty());
+  });
+}
+
+// Several processes, each with tasks that come, are cancelled and hold, over stores that lose a part of everything. Clocks are exact
+// here and functions end when they are cancelled, so there are never two inside; and in the end everything is given back.
+TEST_F(DurableFaults, NoTwoHoldersWhateverIsLost) {
+  for (std::uint32_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    auto chance = [&](int of_thousand) { return static_cast<int>(random() % 1000) < of_thousand; };
+    weft::testing::VirtualLoop world;
+    world.shuffle_by(seed);
+    std::string store_url = fresh_store_url();
+    int losses = seed % 3 == 0 ? 0 : 60;
+    int inside = 0;
+    int served = 0;
+    std::uint64_t last_token = 0;
+    bool calm = false;
+
+    auto plan = [&](const std::string&) {
+      if (calm || !chance(losses)) return Fault::none;
+      return chance(500) ? Fault::lose_call : Fault::lose_answer;
+    };
+    auto section = [&](LockContext& held) -> Task<void> {
+      EXPECT_EQ(inside, 0);
+      EXPECT_GT(held.fencing_token(), last_token);
+      last_token = held.fencing_token();
+      ++inside;
+      ++served;
+      auto work = [&]() -> Task<void> {
+        co_await sleep_for(std::chrono::milliseconds(random() % 3000));
+      };
+      auto out = [&]() -> Task<void> {
+        --inside;
+        co_return;
+      };
+      co_await try_(work).finally(out);
+    };
+    auto process = [&](int) -> Task<void> {
+      auto body = [&](Engine& engine) -> Task<void> {
+        MutexOptions options = named("r");
+        options.lease = 2s;
+        options.fair_bound = 3;
+        options.acquire_timeout = 20s;
+        options.idle_timeout = 1s;
+        LockResult<Mutex> lock = co_await Mutex::open(engine, options);
+        while (!lock) lock = co_await Mutex::open(engine, options);
+        auto user = [&]() -> Task<void> {
+          for (int round = 0; round < 6; ++round) {
+            co_await sleep_for(std::chrono::milliseconds(random() % 2000));
+            if (chance(300)) {
+              static_cast<void>(co_await timeout(std::chrono::milliseconds(random() % 4000),
+                                                 lock->on_acquire(section)));
+            } else if (chance(100)) {
+              static_cast<void>(co_await lock->try_acquire(section));
+            } else {
+              static_cast<void>(co_await lock->on_acquire(section));
+            }
+          }
+        };
+        auto users = [&](Nursery& nursery) -> Task<NurseryEnd> {
+          for (int i = 0; i < 3; ++i) nursery.start(user);
+          co_return join;
+        };
+        co_await with_nursery(users);
+      };
+      std::unique_ptr<FaultyStore> store =
+          std::make_unique<FaultyStore>(or_throw(make_store(store_url)), plan);
+      store->there = std::chrono::milliseconds(random() % 30);
+      store->back = std::chrono::milliseconds(random() % 30);
+      or_throw(co_await with_engine(std::move(store), body));
+    };
+    auto look = [&](Engine& engine) -> Task<void> {
+      auto all = [&](Nursery& nursery) -> Task<NurseryEnd> {
+        for (int i = 0; i < 4; ++i) nursery.start(process, i);
+        co_return join;
+      };
+      co_await with_nursery(all);
+      calm = true;
+      Mutex lock = or_throw(co_await Mutex::open(engine, named("r")));
+      EXPECT_TRUE((co_await lock.on_acquire(seven)).has_value());
+      std::vector<ResourceReport> report = or_throw(co_await engine.report());
+      EXPECT_TRUE(report.at(0).tickets.empty());
+    };
+    auto root = [&]() -> Task<void> { or_throw(co_await with_engine(store_url, look)); };
+    run(world, root());
+    EXPECT_GT(served, 20);
+  }
+}
+
+}  // namespace

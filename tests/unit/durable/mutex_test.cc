@@ -1,0 +1,653 @@
+// SPDX-License-Identifier: MIT
+// durable::Mutex over the engine in memory, on the virtual clock.
+#include "weft/durable/mutex.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "support/durable_fixture.h"
+#include "weft/durable/engine.h"
+#include "weft/testing/virtual_loop.h"
+#include "weft/weft.h"
+
+namespace {
+
+using namespace weft;
+using namespace weft::durable;
+using namespace weft::test;
+using namespace std::chrono_literals;
+using weft::durable::Mutex;  // not the one of sync/
+using weft::durable::Semaphore;
+
+class DurableMutex : public ::testing::Test {
+ protected:
+  // Runs body(engine) on a fresh store.
+  template <class Body>
+  void with(Body body) {
+    auto inside = [&]() -> Task<void> {
+      LockResult<> ran = co_await with_engine(fresh_store_url(), body);
+      EXPECT_TRUE(ran.has_value()) << (ran ? "" : ran.error().what());
+    };
+    run(loop, inside());
+    EXPECT_EQ(loop.strand_count(), 0u);
+  }
+  weft::testing::VirtualLoop loop;
+};
+
+TEST_F(DurableMutex, RunsTheFunctionAndReturnsItsResult) {
+  with([&](Engine& engine) -> Task<void> {
+    Mutex lock = or_throw(co_await Mutex::open(engine, named("orders/42")));
+    auto section = [](LockContext& held) -> Task<int> {
+      EXPECT_GT(held.fencing_token(), 0u);
+      EXPECT_GT(held.lease_left(), 10s);
+      EXPECT_FALSE(held.is_lost());
+      EXPECT_EQ(held.resource_id(), "orders/42");
+      co_return 7;
+    };
+    LockResult<int> got = co_await lock.on_acquire(section);
+    EXPECT_EQ(or_throw(got), 7);
+    EXPECT_EQ(engine.statistics().acquired, 1u);
+    EXPECT_EQ(engine.statistics().held, 0u);
+    std::vector<ResourceReport> report = or_throw(co_await engine.report());
+    EXPECT_EQ(report.size(), 1u);
+    EXPECT_TRUE(report[0].tickets.empty()) << "given back before on_acquire() returned";
+  });
+}
+
+TEST_F(DurableMutex, OneAtATimeInOrderOfArrival) {
+  with([&](Engine& engine) -> Task<void> {
+    Mutex lock = or_throw(co_await Mutex::open(engine, named("r")));
+    std::vector<int> order;
+    std::vector<std::uint64_t> tokens;
+    int inside = 0;
+    auto one = [&](int i) -> Task<void> {
+      auto section = [&](LockContext& held) -> Task<void> {
+        EXPECT_EQ(++inside, 1);
+        order.push_back(i);
+        tokens.push_back(held.fencing_token());
+        co_await sleep_for(10ms);
+        --inside;
+      };
+      or_throw(co_await lock.on_acquire(section));
+    };
+    auto all = [&](Nursery& nursery) -> Task<NurseryEnd> {
+      for (int i = 0; i < 200; ++i) nursery.start(one, i);
+      co_return join;
+    };
+    co_await with_nursery(all);
+    for (int i = 0; i < 200; ++i) EXPECT_EQ(order[static_cast<std::size_t>(i)], i);
+    EXPECT_TRUE(std::ranges::is_sorted(tokens, std::ranges::less_equal())) << "tokens rise";
+    LockStatistics statistics = engine.statistics();
+    EXPECT_EQ(statistics.acquired, 200u);
+    EXPECT_EQ(statistics.handed_over, 200u - 4u) << "by fair_bound, 64 tasks share a ticket";
+    EXPECT_EQ(statistics.was_held.count(), 200u);
+  });
+}
+
+TEST_F(DurableMutex, BetweenProcessesInOrderOfArrival) {
+  std::string url = fresh_store_url();
+  std::vector<int> order;
+  int inside = 0;
+  auto process = [&](int i) -> Task<void> {
+    auto body = [&, i](Engine& engine) -> Task<void> {
+      co_await sleep_for(i * 1ms);
+      Mutex lock = or_throw(co_await Mutex::open(engine, named("r")));
+      auto section = [&](LockContext&) -> Task<void> {
+        EXPECT_EQ(++inside, 1);
+        order.push_back(i);
+        co_await sleep_for(1s);
+        --inside;
+      };
+      for (int round = 0; round < 3; ++round) or_throw(co_await lock.on_acquire(section));
+    };
+    or_throw(co_await with_engine(url, body));
+  };
+  auto all = [&](Nursery& nursery) -> Task<NurseryEnd> {
+    for (int i = 0; i < 4; ++i) nursery.start(process, i);
+    co_return join;
+  };
+  auto root = [&]() -> Task<void> { co_await with_nursery(all); };
+  run(loop, root());
+  EXPECT_EQ(order, (std::vector{0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3}));
+}
+
+TEST_F(DurableMutex, AfterTheFairBoundOthersHaveTheirTurn) {
+  std::string url = fresh_store_url();
+  std::string order;
+  auto process = [&](char name, std::chrono::milliseconds late) -> Task<void> {
+    auto body = [&](Engine& engine) -> Task<void> {
+      co_await sleep_for(late);
+      MutexOptions options = named("r");
+      options.fair_bound = 3;
+      Mutex lock = or_throw(co_await Mutex::open(engine, options));
+      auto one = [&]() -> Task<void> {
+        auto section = [&](LockContext&) -> Task<void> {
+          order.push_back(name);
+          co_await sleep_for(10ms);
+        };
+        or_throw(co_await lock.on_acquire(section));
+      };
+      auto all = [&](Nursery& nursery) -> Task<NurseryEnd> {
+        for (int i = 0; i < 7; ++i) nursery.start(one);
+        co_return join;
+      };
+      co_await with_nursery(all);
+    };
+    or_throw(co_await with_engine(url, body));
+  };
+  auto root = [&]() -> Task<void> { co_await all_of(process('a', 0ms), process('b', 1ms)); };
+  run(loop, root());
+  EXPECT_EQ(order, "aaabbbaaabbbab");
+}
+
+TEST_F(DurableMutex, TimesOutAndWithdraws) {
+  with([&](Engine& engine) -> Task<void> {
+    MutexOptions options = named("r");
+    options.acquire_timeout = 2s;
+    Mutex lock = or_throw(co_await Mutex::open(engine, options));
+    auto hold = [](LockContext&) -> Task<void> { co_await sleep_for(10s); };
+    auto never = [](LockContext&) -> Task<void> {
+      ADD_FAILURE() << "it was not acquired";
+      co_return;
+    };
+    auto late = [&]() -> Task<void> {
+      co_await sleep_for(1s);
+      TimePoint begin = now();
+      LockResult<> got = co_await lock.on_acquire(never);
+      EXPECT_EQ(got.error(), LockError::timeout) << got.error().what();
+      EXPECT_EQ(std::string(got.error().what()), "timeout: 'r' was not acquired within 2 s");
+      EXPECT_EQ(now() - begin, 2s);
+      TimePoint second = now();
+      LockResult<> again = co_await lock.on_acquire_within(500ms, never);
+      EXPECT_EQ(again.error(), LockError::timeout);
+      EXPECT_EQ(now() - second, 500ms);
+    };
+    co_await all_of(lock.on_acquire(hold), late());
+    EXPECT_EQ(engine.statistics().timed_out, 2u);
+  });
+}
+
+TEST_F(DurableMutex, TryAcquireDoesNotWait) {
+  std::string url = fresh_store_url();
+  auto holder = [&]() -> Task<void> {
+    auto body = [&](Engine& engine) -> Task<void> {
+      Mutex lock = or_throw(co_await Mutex::open(engine, named("r")));
+      auto hold = [](LockContext&) -> Task<void> { co_await sleep_for(10s); };
+      or_throw(co_await lock.on_acquire(hold));
+    };
+    or_throw(co_await with_engine(url, body));
+  };
+  auto other = [&]() -> Task<void> {
+    auto body = [&](Engine& engine) -> Task<void> {
+      co_await sleep_for(1s);
+      Mutex lock = or_throw(co_await Mutex::open(engine, named("r")));
+      auto nothing = [](LockContext&) -> Task<int> { co_return 1; };
+      TimePoint begin = now();
+      LockResult<int> got = co_await lock.try_acquire(nothing);
+      EXPECT_EQ(got.error(), LockError::busy);
+      EXPECT_EQ(now(), begin);
+      co_await sleep_for(10s);
+      got = co_await lock.try_acquire(nothing);
+      EXPECT_TRUE(got.has_value());
+      auto nested = [&](LockContext&) -> Task<int> {
+        LockResult<int> twice = co_await lock.try_acquire(nothing);
+        EXPECT_EQ(twice.error(), LockError::busy);
+        co_return 2;
+      };
+      EXPECT_EQ(or_throw(co_await lock.on_acquire(nested)), 2);
+    };
+    or_throw(co_await with_engine(url, body));
+  };
+  auto root = [&]() -> Task<void> { co_await all_of(holder(), other()); };
+  run(loop, root());
+}
+
+TEST_F(DurableMutex, WhatTheFunctionThrowsPassesThroughAfterTheRelease) {
+  with([&](Engine& engine) -> Task<void> {
+    Mutex lock = or_throw(co_await Mutex::open(engine, named("r")));
+    auto throws = [](LockContext&) -> Task<int> {
+      co_await yield();
+      throw std::runtime_error("mine");
+    };
+    std::string caught;
+    try {
+      static_cast<void>(co_await lock.on_acquire(throws));
+    } catch (const std::runtime_error& error) {
+      caught = error.what();
+    }
+    EXPECT_EQ(caught, "mine");
+    auto fine = [](LockContext&) -> Task<int> { co_return 1; };
+    EXPECT_TRUE((co_await lock.try_acquire(fine)).has_value());
+  });
+}
+
+TEST_F(DurableMutex, CancelledWhileItWaitsItIsWithdrawn) {
+  with([&](Engine& engine) -> Task<void> {
+    Mutex lock = or_throw(co_await Mutex::open(engine, named("r")));
+    auto hold = [](LockContext&) -> Task<void> { co_await sleep_for(10s); };
+    auto never = [](LockContext&) -> Task<void> {
+      ADD_FAILURE();
+      co_return;
+    };
+    auto impatient = [&]() -> Task<void> {
+      co_await yield();
+      auto result = co_await timeout(1s, lock.on_acquire(never));
+      EXPECT_FALSE(result.has_value());
+      EXPECT_EQ(engine.statistics().cancelled, 1u);
+      EXPECT_EQ(engine.statistics().waiting, 0u);
+    };
+    co_await all_of(lock.on_acquire(hold), impatient());
+    EXPECT_EQ(engine.statistics().acquired, 1u);
+  });
+}
+
+// A program that is stopped: what it holds is given back and what it waits for is withdrawn, and not when leases end.
+TEST_F(DurableMutex, AnEngineThatIsCancelledLeavesNothingBehind) {
+  std::string url = fresh_store_url();
+  auto with_lock = [&](std::chrono::seconds hold) -> Task<void> {
+    auto body = [&, hold](Engine& engine) -> Task<void> {
+      Mutex lock = or_throw(co_await Mutex::open(engine, named("r")));
+      auto section = [&](LockContext&) -> Task<void> { co_await sleep_for(hold); };
+      or_throw(co_await lock.on_acquire(section));
+    };
+    or_throw(co_await with_engine(url, body));
+  };
+  auto stopped = [&](std::chrono::seconds late, std::chrono::seconds after) -> Task<void> {
+    co_await sleep_for(late);
+    TimePoint begun = now();
+    auto in_time = co_await timeout(after, with_lock(100s));
+    EXPECT_FALSE(in_time.has_value());
+    EXPECT_EQ(now() - begun, after) << "it did not wait for an answer that does not come";
+  };
+  auto last = [&]() -> Task<void> {
+    co_await sleep_for(2s);
+    TimePoint begun = now();
+    co_await with_lock(1s);
+    EXPECT_EQ(now() - begun, 6s) << "the holder was stopped after 7 s, the waiter before";
+  };
+  auto root = [&]() -> Task<void> { co_await all_of(stopped(0s, 7s), stopped(1s, 3s), last()); };
+  run(loop, root());
+  EXPECT_EQ(loop.strand_count(), 0u);
+}
+
+// FIELD: a cancelled waiter stays queued and is later granted to nobody.
+TEST_F(DurableMutex, ACancelledWaiterLeavesTheQueueBetweenProcessesAtOnce) {
+  std::string url = fresh_store_url();
+  auto holder = [&]() -> Task<void> {
+    auto body = [&](Engine& engine) -> Task<void> {
+      Mutex lock = or_throw(co_await Mutex::open(engine, named("r")));
+      auto hold = [&](LockContext&) -> Task<void> {
+        co_await sleep_for(2s);
+        std::vector<ResourceReport> report = or_throw(co_await engine.report());
+        EXPECT_EQ(report.at(0).tickets.size(), 2u);
+        co_await sleep_for(2s);
+        report = or_throw(co_await engine.report());
+        EXPECT_EQ(report.at(0).tickets.size(), 1u);
+      };
+      or_throw(co_await lock.on_acquire(hold));
+    };
+    or_throw(co_await with_engine(url, body));
+  };
+  auto waiter = [&]() -> Task<void> {
+    auto body = [&](Engine& engine) -> Task<void> {
+      co_await sleep_for(1s);
+      Mutex lock = or_throw(co_await Mutex::open(engine, named("r")));
+      auto never = [](LockContext&) -> Task<void> {
+        ADD_FAILURE();
+        co_return;
+      };
+      auto result = co_await timeout(2s, lock.on_acquire(never));
+      EXPECT_FALSE(result.has_value());
+      co_await sleep_for(5s);
+    };
+    or_throw(co_await with_engine(url, body));
+  };
+  auto root = [&]() -> Task<void> { co_await all_of(holder(), waiter()); };
+  run(loop, root());
+}
+
+TEST_F(DurableMutex, CancelledWhileItHoldsItGivesBackAfterItsChildren) {
+  with([&](Engine& engine) -> Task<void> {
+    Mutex lock = or_throw(co_await Mutex::open(engine, named("r")));
+    TimePoint child_ended;
+    TimePoint next_began;
+    auto section = [&](LockContext&) -> Task<void> {
+      auto child = [&]() -> Task<void> {
+        auto goodbye = [&]() -> Task<void> {
+          co_await sleep_for(1s);
+          child_ended = now();
+        };
+        co_await until_cancelled_and(goodbye);
+      };
+      auto children = [&](Nursery& nursery) -> Task<NurseryEnd> {
+        nursery.start(child);
+        co_return join;
+      };
+      co_await with_nursery(children);
+    };
+    auto next = [&]() -> Task<void> {
+      co_await sleep_for(1s);
+      auto section = [&](LockContext&) -> Task<void> {
+        next_began = now();
+        co_return;
+      };
+      or_throw(co_await lock.on_acquire(section));
+    };
+    co_await all_of(timeout(5s, lock.on_acquire(section)), next());
+    EXPECT_EQ(next_began, child_ended);
+    EXPECT_EQ(loop.elapsed(), 6s);
+  });
+}
+
+TEST_F(DurableMutex, IsRenewedForAsLongAsItIsHeld) {
+  with([&](Engine& engine) -> Task<void> {
+    MutexOptions options = named("r");
+    options.lease = 3s;
+    options.max_hold = MutexOptions::kNever;
+    Mutex lock = or_throw(co_await Mutex::open(engine, options));
+    auto section = [&](LockContext& held) -> Task<void> {
+      for (int i = 0; i < 3600; ++i) {
+        co_await sleep_for(1s);
+        EXPECT_GE(held.lease_left(), 1s);
+      }
+    };
+    EXPECT_TRUE((co_await lock.on_acquire(section)).has_value());
+  });
+}
+
+TEST_F(DurableMutex, IsLostAfterMaxHold) {
+  with([&](Engine& engine) -> Task<void> {
+    MutexOptions options = named("r");
+    options.max_hold = 20s;
+    Mutex lock = or_throw(co_await Mutex::open(engine, options));
+    auto section = [&](LockContext&) -> Task<void> { co_await suspend_forever(); };
+    LockResult<> got = co_await lock.on_acquire(section);
+    EXPECT_EQ(got.error(), LockError::lost) << got.error().what();
+    EXPECT_EQ(loop.elapsed(), 20s);
+    EXPECT_EQ(engine.statistics().lost_for(LossReason::max_hold), 1u);
+  });
+}
+
+TEST_F(DurableMutex, RevokedTheHolderIsCancelledAndWaitersHaveAnError) {
+  with([&](Engine& engine) -> Task<void> {
+    Mutex lock = or_throw(co_await Mutex::open(engine, named("r")));
+    std::uint64_t first = 0;
+    auto section = [&](LockContext& held) -> Task<void> {
+      first = held.fencing_token();
+      auto goodbye = [&]() -> Task<void> {
+        EXPECT_TRUE(held.is_lost());
+        EXPECT_EQ(held.lease_left(), 0s);
+        EXPECT_EQ(held.fencing_token(), first) << "late writes carry it";
+        co_return;
+      };
+      co_await until_cancelled_and(goodbye);
+    };
+    auto holder = [&]() -> Task<void> {
+      LockResult<> got = co_await lock.on_acquire(section);
+      EXPECT_EQ(got.error(), LockError::lost) << got.error().what();
+      EXPECT_EQ(loop.elapsed(), 2s);
+    };
+    auto never = [](LockContext&) -> Task<void> {
+      ADD_FAILURE();
+      co_return;
+    };
+    auto waiter = [&]() -> Task<void> {
+      co_await sleep_for(1s);
+      LockResult<> got = co_await lock.on_acquire(never);
+      EXPECT_EQ(got.error(), LockError::revoked) << got.error().what();
+      EXPECT_EQ(loop.elapsed(), 2s);
+    };
+    auto killer = [&]() -> Task<void> {
+      co_await sleep_for(2s);
+      EXPECT_EQ(or_throw(co_await lock.force_kill()), 1u);
+    };
+    co_await all_of(holder(), waiter(), killer());
+    auto next = [&](LockContext& held) -> Task<void> {
+      EXPECT_GT(held.fencing_token(), first);
+      co_return;
+    };
+    EXPECT_TRUE((co_await lock.on_acquire(next)).has_value());
+    EXPECT_EQ(engine.statistics().lost_for(LossReason::revoked), 1u);
+  });
+}
+
+TEST_F(DurableMutex, ReadersTogetherWritersAlone) {
+  with([&](Engine& engine) -> Task<void> {
+    Mutex lock = or_throw(co_await Mutex::open(engine, named("r")));
+    int readers = 0;
+    int most = 0;
+    bool writing = false;
+    auto read = [&](LockContext&) -> Task<void> {
+      EXPECT_FALSE(writing);
+      most = std::max(most, ++readers);
+      co_await sleep_for(10ms);
+      --readers;
+    };
+    auto write = [&](LockContext&) -> Task<void> {
+      EXPECT_FALSE(std::exchange(writing, true));
+      EXPECT_EQ(readers, 0);
+      co_await sleep_for(10ms);
+      writing = false;
+    };
+    auto all = [&](Nursery& nursery) -> Task<NurseryEnd> {
+      for (int i = 0; i < 40; ++i) {
+        auto reader = [&]() -> Task<void> { or_throw(co_await lock.on_acquire_shared(read)); };
+        auto writer = [&]() -> Task<void> { or_throw(co_await lock.on_acquire(write)); };
+        nursery.start(reader);
+        nursery.start(reader);
+        nursery.start(writer);
+        co_await sleep_for(1ms);
+      }
+      co_return join;
+    };
+    co_await with_nursery(all);
+    EXPECT_GE(most, 2);
+    EXPECT_EQ(engine.statistics().acquired, 120u);
+  });
+}
+
+TEST_F(DurableMutex, ASemaphoreLetsSoManyIn) {
+  with([&](Engine& engine) -> Task<void> {
+    SemaphoreOptions options;
+    options.resource_id = "pool";
+    options.permits = 3;
+    Semaphore pool = or_throw(co_await Semaphore::open(engine, options));
+    int inside = 0;
+    int most = 0;
+    auto section = [&](LockContext&) -> Task<void> {
+      most = std::max(most, ++inside);
+      co_await sleep_for(10ms);
+      --inside;
+    };
+    auto one = [&]() -> Task<void> { or_throw(co_await pool.on_acquire(section)); };
+    auto all = [&](Nursery& nursery) -> Task<NurseryEnd> {
+      for (int i = 0; i < 30; ++i) nursery.start(one);
+      co_return join;
+    };
+    co_await with_nursery(all);
+    EXPECT_EQ(most, 3);
+    EXPECT_EQ(loop.elapsed(), 100ms);
+    options.permits = 4;
+    LockResult<Semaphore> other = co_await Semaphore::open(engine, options);
+    EXPECT_EQ(other.error(), LockError::mismatch) << other.error().what();
+  });
+}
+
+TEST_F(DurableMutex, SeveralAtOnceInOneOrder) {
+  with([&](Engine& engine) -> Task<void> {
+    Mutex a = or_throw(co_await Mutex::open(engine, named("a")));
+    Mutex b = or_throw(co_await Mutex::open(engine, named("b")));
+    int inside = 0;
+    auto section = [&](std::vector<LockContext>& held) -> Task<void> {
+      EXPECT_EQ(held.size(), 2u);
+      EXPECT_EQ(held[0].resource_id(), "a");
+      EXPECT_EQ(++inside, 1);
+      co_await sleep_for(10ms);
+      --inside;
+    };
+    std::vector<Mutex> one_way{a, b};
+    std::vector<Mutex> the_other{b, a};
+    auto all = [&](Nursery& nursery) -> Task<NurseryEnd> {
+      for (int i = 0; i < 20; ++i) {
+        auto task = [&, i]() -> Task<void> {
+          or_throw(co_await on_acquire_all(i % 2 == 0 ? one_way : the_other, section));
+        };
+        nursery.start(task);
+      }
+      co_return join;
+    };
+    co_await with_nursery(all);
+    std::vector<Mutex> twice{a, a};
+    LockResult<> got = co_await on_acquire_all(twice, section);
+    EXPECT_EQ(got.error(), LockError::invalid);
+    EXPECT_EQ(loop.elapsed(), 200ms);
+  });
+}
+
+TEST_F(DurableMutex, IfOneOfSeveralIsLostAllIsCancelled) {
+  with([&](Engine& engine) -> Task<void> {
+    Mutex a = or_throw(co_await Mutex::open(engine, named("a")));
+    Mutex b = or_throw(co_await Mutex::open(engine, named("b")));
+    auto section = [](std::vector<LockContext>&) -> Task<void> { co_await suspend_forever(); };
+    std::vector<Mutex> both{a, b};
+    auto holder = [&]() -> Task<void> {
+      LockResult<> got = co_await on_acquire_all(both, section);
+      EXPECT_EQ(got.error(), LockError::lost);
+    };
+    auto killer = [&]() -> Task<void> {
+      co_await sleep_for(1s);
+      or_throw(co_await b.force_kill());
+    };
+    co_await all_of(holder(), killer());
+    EXPECT_EQ(engine.statistics().held, 0u);
+  });
+}
+
+TEST_F(DurableMutex, AContextIsRefusedAfterItsLock) {
+  with([&](Engine& engine) -> Task<void> {
+    Mutex lock = or_throw(co_await Mutex::open(engine, named("r")));
+    std::optional<LockContext> kept;
+    auto section = [&](LockContext& held) -> Task<void> {
+      kept = held;
+      EXPECT_EQ(kept->fencing_token(), held.fencing_token());
+      co_return;
+    };
+    or_throw(co_await lock.on_acquire(section));
+    EXPECT_THROW(static_cast<void>(kept->fencing_token()), UsageError);
+    EXPECT_THROW(static_cast<void>(kept->lease_left()), UsageError);
+    EXPECT_THROW(static_cast<void>(kept->is_lost()), UsageError);
+  });
+}
+
+// --- Idle shutdown ----------------------------------------------------------------------------------
+
+TEST_F(DurableMutex, AnUnusedWorkflowEndsAfterItsIdleTimeoutAndNoSooner) {
+  with([&](Engine& engine) -> Task<void> {
+    MutexOptions options = named("r");
+    options.idle_timeout = 60s;
+    Mutex lock = or_throw(co_await Mutex::open(engine, options));
+    auto section = [](LockContext&) -> Task<void> { co_await sleep_for(100s); };
+    or_throw(co_await lock.on_acquire(section));
+    EXPECT_EQ(engine.workflows(), 1u) << "held for longer than idle_timeout is not idle";
+    co_await sleep_for(59s);
+    EXPECT_EQ(engine.workflows(), 1u);
+    co_await sleep_for(999ms);
+    EXPECT_EQ(engine.workflows(), 1u);
+    co_await sleep_for(2ms);
+    EXPECT_EQ(engine.workflows(), 0u);
+    EXPECT_TRUE(or_throw(co_await engine.report()).empty()) << "nothing is left in the store";
+    auto again = [](LockContext&) -> Task<void> { co_return; };
+    or_throw(co_await lock.on_acquire(again));  // an old handle starts another
+    EXPECT_EQ(engine.workflows(), 1u);
+    EXPECT_EQ(engine.statistics().workflows_started, 2u);
+    EXPECT_EQ(engine.statistics().workflows_ended, 1u);
+  });
+}
+
+TEST_F(DurableMutex, AnyAcquireRestartsTheIdleTime) {
+  with([&](Engine& engine) -> Task<void> {
+    MutexOptions options = named("r");
+    options.idle_timeout = 60s;
+    Mutex lock = or_throw(co_await Mutex::open(engine, options));
+    auto section = [](LockContext&) -> Task<void> { co_return; };
+    for (int i = 0; i < 10; ++i) {
+      or_throw(co_await lock.on_acquire(section));
+      co_await sleep_for(59s);
+    }
+    EXPECT_EQ(engine.statistics().workflows_started, 1u);
+  });
+}
+
+TEST_F(DurableMutex, AnAcquireInTheInstantOfTheIdleEndIsServed) {
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    weft::testing::VirtualLoop shuffled;
+    shuffled.shuffle_by(seed);
+    auto root = [&]() -> Task<void> {
+      auto body = [&](Engine& engine) -> Task<void> {
+        MutexOptions options = named("r");
+        options.idle_timeout = 60s;
+        Mutex lock = or_throw(co_await Mutex::open(engine, options));
+        auto section = [](LockContext&) -> Task<int> { co_return 1; };
+        for (int i = 0; i < 5; ++i) {
+          EXPECT_EQ(or_throw(co_await lock.on_acquire(section)), 1);
+          co_await sleep_for(60s);
+        }
+        EXPECT_EQ(engine.statistics().acquired, 5u);
+      };
+      or_throw(co_await with_engine(fresh_store_url(), body));
+    };
+    run(shuffled, root());
+  }
+}
+
+// --- Options ----------------------------------------------------------------------------------------
+
+TEST_F(DurableMutex, BadOptionsAreRefusedWithWhatToDo) {
+  with([&](Engine& engine) -> Task<void> {
+    auto refused = [&](MutexOptions options, std::string why) -> Task<void> {
+      LockResult<Mutex> opened = co_await Mutex::open(engine, options);
+      EXPECT_FALSE(opened.has_value()) << why;
+      if (!opened) {
+        EXPECT_EQ(opened.error(), LockError::invalid);
+        EXPECT_NE(std::string(opened.error().what()).find(why), std::string::npos)
+            << opened.error().what();
+      }
+    };
+    MutexOptions nameless;
+    co_await refused(nameless, "resource_id is empty");
+    co_await refused(named(std::string(513, 'x')), "513 bytes");
+    co_await refused(named(std::string("a\0b", 3)), "NUL");
+    MutexOptions options = named("r");
+    options.acquire_timeout = 0s;
+    co_await refused(options, "acquire_timeout is not positive");
+    options = named("r");
+    options.lease = -1s;
+    co_await refused(options, "lease is not positive");
+    options = named("r");
+    options.idle_timeout = 0s;
+    co_await refused(options, "idle_timeout is not positive");
+    options = named("r");
+    options.max_hold = 0s;
+    co_await refused(options, "max_hold is not positive");
+    options = named("r");
+    options.lease = 1ms;
+    co_await refused(options, "lease is 10 ms at least");
+    options = named("r");
+    options.fair_bound = 0;
+    co_await refused(options, "fair_bound");
+    EXPECT_TRUE(or_throw(co_await engine.report()).empty()) << "nothing was asked of the store";
+  });
+}
+
+TEST_F(DurableMutex, UrlsThatNameNoEngineAreRefused) {
+  for (const char* url : {"", "memory", "memory:", "memory://", "redis://x", "sqlit:///x"}) {
+    LockResult<std::unique_ptr<LockStore>> store = make_store(url);
+    ASSERT_FALSE(store.has_value()) << url;
+    EXPECT_EQ(store.error(), LockError::invalid);
+  }
+}
+
+}  // namespace

@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: MIT
+// HTTP over TLS: who is let in, who is refused, and what a handshake that does not end holds up. What both schemes have in common is in
+// client_peers_test.cc.
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "support/http_peers.h"
+#include "weft/http/static_files.h"
+#include "weft/net/memory_stream.h"
+#include "weft/testing/virtual_loop.h"
+#include "weft/tls/error.h"
+#include "weft/tls/stream.h"
+
+namespace {
+
+using namespace weft;
+using namespace weft::http;
+using namespace weft::test;
+using namespace std::chrono_literals;
+
+// What the test's own socket writes to and reads from the server.
+Task<std::string> say(net::TcpStream& stream, std::string_view text) {
+  Result<void> sent = co_await net::write_all(stream, text);
+  std::string all;
+  std::array<std::byte, 1000> buffer;
+  while (sent) {
+    Result<std::size_t> count = co_await stream.read_some(buffer);
+    if (!count || *count == 0) break;
+    all.append(reinterpret_cast<const char*>(buffer.data()), *count);
+  }
+  co_return all;
+}
+
+net::Address address_of(std::string_view url) {
+  Url at = or_throw(Url::parse(url));
+  return net::Address::loopback_v4(at.port());
+}
+
+ClientOptions trusting(tls::ClientOptions options) {
+  ConnectorOptions connector{.tls = client_context(std::move(options))};
+  return {.proxies = {}, .connector = std::make_shared<TcpConnector>(connector)};
+}
+
+TEST(Https, TheHandlerKnows) {
+  Served served(Scheme::https);
+  served.routes.get(
+      "/who", [](const Request&, Response& response, Connection& connection) -> Task<void> {
+        response.body("text/plain", connection.is_encrypted() ? "encrypted" : "plain");
+        co_return;
+      });
+  served([&](std::string at, Server&) -> Task<void> {
+    Client client(direct());
+    std::string got = co_await fetch(client, at + "/who");
+    EXPECT_EQ(got, "200 encrypted");
+  });
+}
+
+TEST(Https, NamesAreResolved) {
+  Served served(Scheme::https);
+  served([&](std::string at, Server&) -> Task<void> {
+    Client client(direct());
+    std::string got = co_await fetch(client, "https://localhost" + at.substr(at.rfind(':')) + "/");
+    EXPECT_EQ(got, "200 Hello.\n");
+  });
+}
+
+TEST(Https, WhoIsNotTrustedIsNotAsked) {
+  Served served(Scheme::https);
+  bool asked = false;
+  served.options.access_log = [&](const AccessRecord&) { asked = true; };
+  std::vector<std::string> refused;
+  served.options.handshake_log = [&](const std::optional<net::Address>& peer,
+                                     std::string_view why) {
+    EXPECT_TRUE(peer.has_value());
+    refused.emplace_back(why);
+  };
+  served([&](std::string at, Server& server) -> Task<void> {
+    Authority other("somebody else");
+    Client client(trusting({.system_roots = false, .roots_pem = other.pem()}));
+    Result<ClientResponse> response = co_await client.get(at + "/");
+    EXPECT_TRUE(!response && response.error() == tls::Error::certificate_unknown_authority);
+    EXPECT_EQ(client.connections(), 0u);
+    // The system's roots, which are asked if nobody says otherwise, do not vouch for it either.
+    Client by_default(ClientOptions{.proxies = {}});
+    response = co_await by_default.get(at + "/");
+    EXPECT_TRUE(!response && response.error() == tls::Error::certificate_unknown_authority);
+    while (server.connections() > 0) co_await sleep_for(1ms);
+  });
+  EXPECT_FALSE(asked);
+  ASSERT_EQ(refused.size(), 2u);
+  for (const std::string& why : refused) {
+    EXPECT_TRUE(why.starts_with("TLS client: ")) << why;
+  }
+}
+
+TEST(Https, AnotherNameIsRefused) {
+  tls::ServerOptions elsewhere{.identity = authority().issue("other", "DNS:elsewhere.test")};
+  Served served(Scheme::https);
+  served.options.tls = server_context(elsewhere);
+  served([&](std::string at, Server&) -> Task<void> {
+    Client client(direct());
+    Result<ClientResponse> response = co_await client.get(at + "/");
+    EXPECT_TRUE(!response && response.error() == tls::Error::certificate_wrong_host);
+  });
+}
+
+TEST(Https, WhoSpeaksPlainHttpIsShownTheDoor) {
+  Served served(Scheme::https);
+  std::vector<std::string> refused;
+  served.options.handshake_log = [&](const auto&, std::string_view why) {
+    refused.emplace_back(why);
+  };
+  served([&](std::string at, Server&) -> Task<void> {
+    net::TcpStream plain = or_throw(co_await net::TcpStream::connect(address_of(at)));
+    std::string answer = co_await say(plain, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    EXPECT_EQ(answer.find("Hello"), answer.npos);
+    Client client(direct());
+    std::string got = co_await fetch(client, at + "/");
+    EXPECT_EQ(got, "200 Hello.\n") << "the others are served";
+  });
+  EXPECT_EQ(refused.size(), 1u);
+}
+
+TEST(Https, AHandshakeThatDoesNotEndHoldsNobodyUp) {
+  tls::ServerOptions patient = server_options();
+  patient.handshake_timeout = 1h;
+  Served served(Scheme::https);
+  served.options.tls = server_context(patient);
+  served.options.limits.drain_timeout = 1h;
+  int failed = 0;
+  served.options.handshake_log = [&](const auto&, std::string_view) { ++failed; };
+  // Outlives the server, whose end it does not help along.
+  UniqueFd silent(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  served([&](std::string at, Server& server) -> Task<void> {
+    net::Address where = address_of(at);
+    EXPECT_EQ(::connect(silent.get(), &where.native(), where.native_size()), 0);
+    Client client(direct());
+    std::string got = co_await fetch(client, at + "/");
+    EXPECT_EQ(got, "200 Hello.\n");
+    EXPECT_EQ(server.connections(), 2u) << "who shakes hands counts";
+    // And now the server stops: Served has a limit of its own, far below that of the drain.
+  });
+  EXPECT_EQ(failed, 0) << "it was not the peer's fault";
+}
+
+TEST(Https, AHandshakeHasItsTime) {
+  tls::ServerOptions hurried = server_options();
+  hurried.handshake_timeout = 20ms;
+  Served served(Scheme::https);
+  served.options.tls = server_context(hurried);
+  Event failed;
+  served.options.handshake_log = [&](const auto&, std::string_view) { failed.set(); };
+  served([&](std::string at, Server&) -> Task<void> {
+    net::TcpStream silent = or_throw(co_await net::TcpStream::connect(address_of(at)));
+    co_await failed.wait();
+    std::array<std::byte, 10> buffer;
+    Result<std::size_t> count = co_await silent.read_some(buffer);
+    EXPECT_FALSE(count && *count > 0);
+  });
+}
+
+// Runs body(url, connections), a coroutine, while answer(stream), one too, is called for each connection of a server that is none of ours.
+template <class Answer, class Body>
+void with_other_server(Answer answer, Body body) {
+  Served served;
+  served([&](std::string, Server&) -> Task<void> {
+    net::TcpListener listener = or_throw(net::TcpListener::listen(net::Address::loopback_v4(0)));
+    std::string at = "https://" + or_throw(listener.local_address()).to_string() + "/";
+    tls::ServerContext context = server_context();
+    int connections = 0;
+    auto accept = [&](net::TcpStream stream) -> Task<void> {
+      ++connections;
+      tls::Stream<net::TcpStream> secure =
+          or_throw(co_await tls::accept(std::move(stream), context));
+      co_await answer(secure);
+    };
+    auto both = [&](Nursery& nursery) -> Task<NurseryEnd> {
+      auto serve = [&]() -> Task<void> {
+        net::ServeLimits limits;
+        co_await net::serve(listener, limits, accept);
+      };
+      nursery.start(serve);
+      co_await body(at, connections);
+      co_return cancel;
+    };
+    co_await with_nursery(both);
+  });
+}
+
+// A connection was kept, and the server lets it go when it reads the next request: without close_notify, as many do.
+TEST(Https, AKeptConnectionThatIsCutIsReplaced) {
+  auto answer_one = [](tls::Stream<net::TcpStream>& stream) -> Task<void> {
+    std::array<std::byte, 1000> buffer;
+    Result<std::size_t> count = co_await stream.read_some(buffer);
+    EXPECT_GT(or_throw(count), 0u);
+    Result<void> sent = co_await net::write_all(stream, "HTTP/1.1 204 No Content\r\n\r\n");
+    or_throw(sent);
+    count = co_await stream.read_some(buffer);
+    stream.close();
+  };
+  with_other_server(answer_one, [](std::string at, const int& connections) -> Task<void> {
+    Client client(direct());
+    for (int i = 1; i <= 3; ++i) {
+      std::string got = co_await fetch(client, at);
+      EXPECT_EQ(got, "204 ");
+      EXPECT_EQ(connections, i);
+    }
+  });
+}
+
+// What came behind an answer may be in the record that was decrypted already, where no socket tells of it.
+TEST(Https, AConnectionWithSomethingBehindItsAnswerIsNotKept) {
+  // The answer fills the client's first read to the byte.
+  std::string answer = "HTTP/1.1 200 OK\r\nContent-Length: 8000\r\nX-Fill: ";
+  answer.append(PooledBytes::kBytes - 8000 - 4 - answer.size(), 'x').append("\r\n\r\n");
+  answer.append(8000, 'b').append("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil");
+  auto answer_all = [&](tls::Stream<net::TcpStream>& stream) -> Task<void> {
+    std::array<std::byte, 1000> buffer;
+    while (true) {
+      Result<std::size_t> count = co_await stream.read_some(buffer);
+      if (!count || *count == 0) co_return;
+      Result<void> sent = co_await net::write_all(stream, answer);
+      if (!sent) co_return;
+    }
+  };
+  with_other_server(answer_all, [](std::string at, const int& connections) -> Task<void> {
+    Client client(direct());
+    for (int i = 1; i <= 3; ++i) {
+      std::string got = co_await fetch(client, at);
+      EXPECT_EQ(got, "200 " + std::string(8000, 'b'));
+      EXPECT_EQ(connections, i);
+    }
+  });
+}
+
+// What is in a record counts as written, for TLS; whether the peer takes it is what the timeout is about.
+TEST(Https, AWriteThatThePeerDoesNotTakeTimesOut) {
+  weft::testing::VirtualLoop loop;
+  auto root = [&]() -> Task<void> {
+    auto [near, far] = net::memory_streams({.bytes_max = 2000});
+    tls::ServerContext ours = server_context();
+    tls::ClientContext theirs = client_context();
+    auto both = or_throw(co_await all_of(tls::accept(std::move(near), ours),
+                                         tls::connect(std::move(far), theirs, "localhost")));
+    auto& [accepted, peer] = both;
+    StreamTransport transport(std::move(accepted));
+    std::string text(5000, 'x');
+    std::array<net::Part, 1> parts{net::Part(text)};
+    Result<std::size_t> count = co_await transport.write_some_within(1s, parts);
+    EXPECT_TRUE(!count && count.error() == std::errc::timed_out);
+    transport.close();
+    peer.close();
+  };
+  run(loop, root());
+}
+
+// A proxy that opens tunnels, as other people's do: bytes in, bytes out.
+Task<void> relay(net::TcpStream& from, net::TcpStream& to) {
+  std::array<std::byte, 4096> buffer;
+  while (true) {
+    Result<std::size_t> count = co_await from.read_some(buffer);
+    if (!count || *count == 0) break;
+    std::span<const std::byte> rest = std::span(buffer).first(*count);
+    Result<void> sent = co_await net::write_all(to, rest);
+    if (!sent) break;
+  }
+  Result<void> ended = co_await to.shutdown_write();
+  static_cast<void>(ended);
+}
+
+class TunnelProxy {
+ public:
+  explicit TunnelProxy(Nursery& nursery)
+      : listener_(or_throw(net::TcpListener::listen(net::Address::loopback_v4(0)))) {
+    nursery.start(serve());
+  }
+  [[nodiscard]] std::string at() const { return or_throw(listener_.local_address()).to_string(); }
+  int tunnels = 0;
+
+ private:
+  Task<void> serve() {
+    auto open = [this](net::TcpStream client) -> Task<void> {
+      std::string head;
+      std::array<std::byte, 1> one;
+      while (!head.ends_with("\r\n\r\n")) {
+        Result<std::size_t> count = co_await client.read_some(one);
+        if (!count || *count == 0) co_return;
+        head += static_cast<char>(one[0]);
+      }
+      std::string where = head.substr(8, head.find(' ', 8) - 8);
+      EXPECT_TRUE(head.starts_with("CONNECT 127.0.0.1:")) << head;
+      net::Address target = or_throw(net::Address::parse(where));
+      net::TcpStream server = or_throw(co_await net::TcpStream::connect(target));
+      Result<void> told = co_await net::write_all(client, "HTTP/1.1 200 Open\r\n\r\n");
+      or_throw(told);
+      ++tunnels;
+      co_await all_of(relay(client, server), relay(server, client));
+    };
+    net::ServeLimits limits;
+    co_await net::serve(listener_, limits, open);
+  }
+
+  net::TcpListener listener_;
+};
+
+TEST(Https, ThroughATunnel) {
+  Served served(Scheme::https);
+  served([&](std::string at, Server&) -> Task<void> {
+    auto body = [&](Nursery& nursery) -> Task<NurseryEnd> {
+      TunnelProxy proxy(nursery);
+      {
+        ClientOptions options = direct();
+        options.proxies.https = proxy.at();
+        Client client(options);
+        for (int i = 0; i < 3; ++i) {
+          std::string got = co_await fetch(client, at + "/");
+          EXPECT_EQ(got, "200 Hello.\n");
+        }
+        std::string got = co_await fetch(client, at + "/large");
+        EXPECT_EQ(got.size(), 4 + 40u * 26'000);
+        EXPECT_EQ(proxy.tunnels, 1) << "one connection for all";
+      }
+      co_return cancel;
+    };
+    co_await with_nursery(body);
+  });
+}
+
+// Static files cannot be sent by the kernel here.
+TEST(Https, FilesGoThroughTheCipher) {
+  TemporaryDirectory directory;
+  directory.write("large", pattern(1'000'000));
+  Served served(Scheme::https);
+  StaticFiles files = or_throw(StaticFiles::open(directory.path()));
+  served.routes.get("/files/{path...}", files);
+  served([&](std::string at, Server&) -> Task<void> {
+    Client client(direct());
+    std::string got = co_await fetch(client, at + "/files/large");
+    EXPECT_TRUE(got == "200 " + pattern(1'000'000));
+  });
+}
+
+TEST(Https, CurlGetsPages) {
+  Served served(Scheme::https);
+  TemporaryDirectory files;
+  std::string roots = files.write("roots", authority().pem());
+  served([&](std::string at, Server&) -> Task<void> {
+    for (const char* version : {"1.2", "1.3"}) {
+      ProcessOptions program("curl", {"--silent", "--show-error", "--cacert", roots, "--tls-max",
+                                      version, at + "/", at + "/", at + "/large"});
+      Result<Finished> got = co_await run_process(std::move(program));
+      Finished output = or_throw(std::move(got));
+      EXPECT_TRUE(output.status.success()) << output.err;
+      EXPECT_EQ(output.out.size(), 2 * 7 + 40u * 26'000);
+    }
+  });
+}
+
+}  // namespace

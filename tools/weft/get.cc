@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: MIT
+// weft get: what is at a URL, to standard output or to a file.
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "arguments.h"
+#include "command.h"
+#include "output.h"
+#include "progress.h"
+#include "weft/core/errors.h"
+#include "weft/http/client.h"
+#include "weft/io/blocking.h"
+#include "weft/net/error.h"
+#include "weft/run/io_context.h"
+#include "weft/time/timeout.h"
+#include "weft/tls/context.h"
+#include "weft/tls/error.h"
+
+namespace weft::tool {
+namespace {
+
+constexpr std::size_t kPieceBytes = 256 * 1024;
+
+struct Settings {
+  std::string url;
+  std::optional<std::string> output;
+  bool overwrite = false;
+  std::optional<std::chrono::milliseconds> timeout;
+  std::vector<std::string> headers;
+  bool insecure = false;
+  bool quiet = false;
+};
+
+CommandLine line_for(const Command& self, Settings& settings) {
+  CommandLine line("weft " + std::string(self.name), std::string(self.summary));
+  line.operand("begins with http:// or https://", text("URL", settings.url));
+  line.option('o', "output", "write to this file, and not to standard output",
+              text("FILE", settings.output));
+  line.option('f', "force", "overwrite FILE if it is there", flag(settings.overwrite));
+  line.option('t', "timeout", "give up after so long in all, 30s or 500ms",
+              duration("TIME", settings.timeout));
+  line.option('H', "header", "send this header field, too; may be repeated",
+              texts("'NAME: VALUE'", settings.headers));
+  line.option('k', "insecure", "of https: accept any certificate, and so anybody",
+              flag(settings.insecure));
+  line.option('q', "quiet", "no progress bar", flag(settings.quiet));
+  line.note("Redirects are followed. FILE is there when all of it is there, and not before.");
+  line.note("The progress bar is for terminals: there is none where messages go elsewhere.");
+  line.note("");
+  line.note("Ends with 0: it was fetched; 1: it was not; 2: it was asked in the wrong way;");
+  line.note("3: the server answered with another status than 2xx; 4: it took too long.");
+  return line;
+}
+
+http::Url url_of(const Settings& settings) {
+  Result<http::Url, http::UrlError> url = http::Url::parse(settings.url);
+  if (url) return std::move(*url);
+  throw BadUsage("weft get: " + std::string(url.error().what()));
+}
+
+http::HeaderLines headers_of(const Settings& settings) {
+  http::HeaderLines lines;
+  for (const std::string& given : settings.headers) {
+    std::size_t colon = given.find(':');
+    std::string refused = "weft get: --header '" + given + "': ";
+    if (colon == given.npos) throw BadUsage(refused + "'NAME: VALUE' is wanted");
+    std::size_t value = given.find_first_not_of(' ', colon + 1);
+    try {
+      lines.add(given.substr(0, colon), value == given.npos ? "" : given.substr(value));
+    } catch (const UsageError& error) {
+      throw BadUsage(refused + error.what());
+    }
+  }
+  return lines;
+}
+
+// What to call it while it comes: the last part of the path, or the host.
+std::string name_of(const Settings& settings, const http::Url& url) {
+  if (settings.output && *settings.output != "-")
+    return settings.output->substr(settings.output->rfind('/') + 1);
+  std::string path(url.path());
+  std::string name = path.substr(path.rfind('/') + 1);
+  return name.empty() ? url.host() : name;
+}
+
+bool is_about_certificate(const std::error_code& error) {
+  return error.category() == tls::error_category() &&
+         error.value() >= static_cast<int>(tls::Error::certificate_missing) &&
+         error.value() <= static_cast<int>(tls::Error::certificate_refused);
+}
+
+[[noreturn]] void fail(const http::Url& url, const std::error_code& error) {
+  std::string where = url.authority();
+  if (error == std::errc::connection_refused)
+    throw Failure("nobody listens at " + where + ": look at its host and port");
+  if (error == net::Error::host_not_found)
+    throw Failure("there is no host '" + url.host() + "': look at its spelling");
+  std::string what = url.to_string() + ": " + error.message();
+  if (is_about_certificate(error)) what += "; if you trust it all the same: --insecure";
+  throw Failure(what);
+}
+
+http::ClientOptions client_options(const Settings& settings) {
+  http::ClientOptions options;
+  if (settings.insecure) {
+    tls::ClientOptions anybody{
+        .system_roots = false, .alpn = {"http/1.1"}, .dangerously_accept_any_certificate = true};
+    http::ConnectorOptions connector;
+    connector.tls = or_throw(tls::ClientContext::create(std::move(anybody)));
+    options.connector = std::make_shared<http::TcpConnector>(std::move(connector));
+  }
+  return options;
+}
+
+class Fetch {
+ public:
+  Fetch(const Settings& settings, http::Url url, http::HeaderLines headers)
+      : settings_(settings),
+        url_(std::move(url)),
+        headers_(std::move(headers)),
+        output_(settings.output, settings.overwrite) {}
+
+  Task<void> run() {
+    http::Client client(client_options(settings_));
+    http::ClientRequest request(http::Method::get, url_, headers_);
+    Result<http::ClientResponse> response = co_await client.request(std::move(request));
+    if (!response) fail(url_, response.error());
+    if (response->status() / 100 != 2) {
+      std::string status = std::to_string(response->status());
+      status.append(" ").append(http::reason_phrase(response->status()));
+      throw Failure(response->url().to_string() + ": the server answered " + status, kRefused);
+    }
+    co_await copy(*response);
+    auto keep = [this] { output_.keep(); };
+    co_await blocking(keep);
+  }
+
+ private:
+  Task<void> copy(http::ClientResponse& response) {
+    bool shows = !settings_.quiet && ::isatty(STDERR_FILENO) == 1 && !output_.is_terminal();
+    Progress progress(shows ? STDERR_FILENO : -1, name_of(settings_, url_),
+                      response.body().length());
+    std::vector<std::byte> buffer(kPieceBytes);
+    for (;;) {
+      Result<std::size_t> count = co_await response.body().read_some(buffer);
+      if (!count) fail(url_, count.error());
+      if (*count == 0) break;
+      auto write = [&] { output_.write(std::span(buffer).first(*count)); };
+      co_await blocking(write);
+      progress.add(*count);
+    }
+    progress.finish();
+  }
+
+  const Settings& settings_;
+  http::Url url_;
+  http::HeaderLines headers_;
+  Output output_;
+};
+
+Task<int> fetch(const Settings& settings, Fetch& what) {
+  if (!settings.timeout) {
+    co_await what.run();
+    co_return kDone;
+  }
+  auto in_time = co_await timeout(*settings.timeout, what.run());
+  if (in_time) co_return kDone;
+  throw Failure(settings.url + ": not there in time: give it more with --timeout", kTooSlow);
+}
+
+}  // namespace
+
+int get(const Command& self, Words words) {
+  Settings settings;
+  CommandLine line = line_for(self, settings);
+  if (!line.read(words)) {
+    std::fputs(line.help().c_str(), stdout);
+    return kDone;
+  }
+  Fetch what(settings, url_of(settings), headers_of(settings));
+  IOContext context({.workers = 1});
+  try {
+    return context.run(fetch(settings, what));
+  } catch (const TaskCancelled&) {
+    return kInterrupted;
+  }
+}
+
+}  // namespace weft::tool
