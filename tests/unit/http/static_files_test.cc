@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "weft/http/static_files.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -199,7 +200,7 @@ TEST_F(HttpStaticFiles, OpenSaysWhatIsWrong) {
             std::errc::not_a_directory);
 }
 
-// Over a real socket: sendfile() where the driver's sockets do not block, and copied where they do.
+// Over a real socket, by sendfile().
 class LargeFiles : public HttpStaticFiles, public testing::WithParamInterface<Driver> {};
 
 TEST_P(LargeFiles, AreWholeOnEveryDriver) {
@@ -237,6 +238,43 @@ TEST_P(LargeFiles, AreWholeOnEveryDriver) {
   EXPECT_TRUE(answers[0].body == large);
   EXPECT_TRUE(answers[1].body == large.substr(1'000'000, 1'000'000));
   EXPECT_EQ(answers[2].body, "0123456789");
+}
+
+// Also on io_uring, whose sockets block: nobody else on the loop may wait for this peer.
+TEST_P(LargeFiles, AreSentByTheKernelWithoutBlockingTheLoop) {
+  std::string large(8'000'000, 'x');  // more than the kernel takes for a peer that does not read
+  directory.write("public/large", large);
+  EventLoop loop({.driver = GetParam()});
+  net::TcpListener listener = or_throw(net::TcpListener::listen(net::Address::loopback_v4(0)));
+  net::Address where = or_throw(listener.local_address());
+  auto body = [&]() -> Task<void> {
+    Result<net::TcpStream> connected = co_await net::TcpStream::connect(where);
+    net::TcpStream peer = or_throw(std::move(connected));
+    Result<net::TcpStream> accepted = co_await listener.accept();
+    net::TcpStream stream = or_throw(std::move(accepted));
+    Descriptor file(UniqueFd(::open((directory.path() / "public/large").c_str(), O_RDONLY)));
+    std::uint64_t sent = 0, received = 0;
+    auto send = [&]() -> Task<void> {
+      while (sent < large.size()) {
+        FileRange rest{.offset = sent, .bytes = large.size() - sent};
+        Result<std::size_t> count =
+            co_await http::detail::send_file(stream.descriptor(), file, rest);
+        sent += or_throw(count);
+      }
+    };
+    auto read = [&]() -> Task<void> {
+      while (sent == 0) co_await yield();
+      EXPECT_LT(sent, large.size());
+      std::vector<std::byte> buffer(1'000'000);
+      while (received < large.size()) {
+        Result<std::size_t> count = co_await peer.read_some(buffer);
+        received += or_throw(count);
+      }
+    };
+    co_await all_of(send(), read());
+    EXPECT_EQ(sent, large.size());
+  };
+  run(loop, body());
 }
 
 INSTANTIATE_TEST_SUITE_P(Drivers, LargeFiles, testing::ValuesIn(test::drivers_here()),

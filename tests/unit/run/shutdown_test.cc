@@ -235,11 +235,16 @@ TEST(ShutdownSpread, WhatWorkersSendEachOtherMeanwhileIsTaken) {
     bool went_on = false;
     IOContext ctx{{.workers = 2}};
     auto main = [&]() -> Task<void> {
-      while (!begun) std::this_thread::yield();  // so it is the other worker's task, not of this one
       test::OnExit ended([&] { reached_first = true; });
       co_await suspend_forever();
     };
-    auto sends = [&]() -> Task<void> {
+    // Of worker 1, which the stop reaches last: worker 0 hands it on, and does nothing else until it is taken.
+    auto sends = [&](const auto& again) -> Task<void> {
+      if (EventLoop::current_or_null() != &ctx.loop(1)) {
+        ctx.schedule(again(again));
+        while (!begun) std::this_thread::yield();
+        co_return;
+      }
       begun = true;
       ctx.stop();
       while (!reached_first) std::this_thread::yield();  // and so nothing reaches this worker
@@ -250,7 +255,7 @@ TEST(ShutdownSpread, WhatWorkersSendEachOtherMeanwhileIsTaken) {
       }
       went_on = true;
     };
-    ctx.schedule(sends());
+    ctx.schedule(sends(sends));
     ctx.run(main());
     EXPECT_FALSE(went_on);
     EXPECT_EQ(live, 0);
