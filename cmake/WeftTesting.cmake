@@ -48,7 +48,7 @@ function(weft_add_gtest target)
   add_executable(${target} ${arg_SOURCES})
   weft_own(${target})
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
-  target_link_libraries(${target} PRIVATE weft::weft GTest::gtest_main ${WEFT_RAPIDCHECK})
+  target_link_libraries(${target} PRIVATE weft_test_support weft::weft GTest::gtest_main ${WEFT_RAPIDCHECK})
   # PRE_TEST: the names are asked for when ctest runs, so that building does not run sanitized programs.
   gtest_discover_tests(${target}
     DISCOVERY_MODE PRE_TEST

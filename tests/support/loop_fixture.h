@@ -1,33 +1,29 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-// What tests of tasks share: a fixture that is typed on the loop, and things that say when they
-// live and die.
+// What tests of tasks share: fixtures with a loop, and things that say when they live and die.
 //
-//     template <class L> struct TaskTest : weft::test::LoopTest<L> {};
-//     TYPED_TEST_SUITE(TaskTest, weft::test::LoopTypes);
-//     TYPED_TEST(TaskTest, ReturnsItsValue) { EXPECT_EQ(run_on(this->loop, answer()), 42); }
+//     struct TaskTest : weft::test::EachLoopTest {};
+//     LOOP_TEST(TaskTest, ReturnsItsValue) { EXPECT_EQ(run_on(loop, answer()), 42); }
 //
-// A later loop joins every typed suite by one more name in LoopTypes.
+// runs on every loop, as TaskTest.ReturnsItsValue/Virtual, /Thread and /Runtime, and is compiled once.
+// A later loop joins every such suite by one more LoopKind.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <functional>
 #include <mutex>
+#include <span>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "support/runtime_loop.h"
+#include "support/any_loop.h"
 #include "weft/base/log.h"
-#include "weft/testing/thread_loop.h"
-#include "weft/testing/virtual_loop.h"
 #include "weft/weft.h"
 
 namespace weft::test {
 
-using LoopTypes =
-    ::testing::Types<weft::testing::VirtualLoop, weft::testing::ThreadLoop, RuntimeLoop>;
-
+// On a loop of one kind.
 template <class L>
 class LoopTest : public ::testing::Test {
  protected:
@@ -36,14 +32,26 @@ class LoopTest : public ::testing::Test {
   L loop;
 };
 
-template <class L, class A>
-decltype(auto) run_on(L& loop, A&& awaitable) {
-  if constexpr (std::is_same_v<L, RuntimeLoop>) {
-    return loop.run(std::forward<A>(awaitable));
-  } else {
-    return weft::run(loop, std::forward<A>(awaitable));
-  }
-}
+// On each: see LOOP_TEST. A suite that is typed besides: typed_loop_test.h.
+class EachLoopTest : public ::testing::Test {
+ public:
+  // A suite that is not for all of them says so by a kLoops of its own.
+  static constexpr std::array kLoops = kLoopKinds;
+
+  using Make = ::testing::Test* (*)();
+  // Makes a test of gtest's on each of the loops. Returns: true.
+  static bool add(const char* suite, const char* name, std::span<const LoopKind> loops,
+                  const char* file, int line, Make make);
+
+ protected:
+  EachLoopTest() : loop(kind_) {}
+  ~EachLoopTest() override;
+
+  AnyLoop loop;
+
+ private:
+  static LoopKind kind_;  // of the test that is being made
+};
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 inline constexpr bool kSanitized = true;
@@ -150,3 +158,14 @@ Task<T> returns(T value) {
 }
 
 }  // namespace weft::test
+
+// Instead of TEST_P, whose factories, one class per test and more per suite, are a fifth of what a
+// test costs to compile.
+#define LOOP_TEST(Suite, Name)                                                                  \
+  struct Suite##_##Name : Suite {                                                               \
+    void TestBody() override;                                                                   \
+  };                                                                                            \
+  [[maybe_unused]] const bool Suite##_##Name##_added =                                          \
+      ::weft::test::EachLoopTest::add(#Suite, #Name, Suite::kLoops, __FILE__, __LINE__,         \
+                                      []() -> ::testing::Test* { return new Suite##_##Name; }); \
+  void Suite##_##Name::TestBody()

@@ -20,8 +20,7 @@ using weft::testing::LoopThread;
 using weft::testing::ThreadLoop;
 using weft::testing::VirtualLoop;
 
-template <class L>
-struct SyncTest : LoopTest<L> {
+struct SyncTest : EachLoopTest {
   Events events;
   int asked = 0;  // how many times a task has come to the wait in question
 

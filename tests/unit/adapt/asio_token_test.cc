@@ -267,11 +267,9 @@ TEST(AsioToken, CompletionsOfEveryShape) {
 
 // --- With the context on a thread of its own ----------------------------------------------------
 
-template <class L>
-struct AsioTokenTest : LoopTest<L> {};
-TYPED_TEST_SUITE(AsioTokenTest, ::testing::Types<weft::testing::ThreadLoop>);
+struct AsioTokenTest : LoopTest<weft::testing::ThreadLoop> {};
 
-TYPED_TEST(AsioTokenTest, ACompletionOnAnotherThreadComesHome) {
+TEST_F(AsioTokenTest, ACompletionOnAnotherThreadComesHome) {
   ContextThread other;
   auto main = [&]() -> Task<void> {
     for (int i = 0; i < 200; ++i) {
@@ -282,11 +280,11 @@ TYPED_TEST(AsioTokenTest, ACompletionOnAnotherThreadComesHome) {
       EXPECT_EQ(std::this_thread::get_id(), here);
     }
   };
-  run_on(this->loop, main());
+  run_on(loop, main());
 }
 
 // Cancel and completion race on two threads: each wait ends in one way or the other, and once.
-TYPED_TEST(AsioTokenTest, ACancelRacesTheCompletion) {
+TEST_F(AsioTokenTest, ACancelRacesTheCompletion) {
   ContextThread other;
   int cancelled = 0;
   int done = 0;
@@ -305,11 +303,11 @@ TYPED_TEST(AsioTokenTest, ACancelRacesTheCompletion) {
       cancelled += how.is_cancelled();
     }
   };
-  run_on(this->loop, main());
+  run_on(loop, main());
   EXPECT_EQ(cancelled + done, 300);
 }
 
-TYPED_TEST(AsioTokenTest, ACancelFromAThirdThreadEndsALongWait) {
+TEST_F(AsioTokenTest, ACancelFromAThirdThreadEndsALongWait) {
   ContextThread other;
   auto main = [&]() -> Task<void> {
     for (int i = 0; i < 20; ++i) {
@@ -321,10 +319,10 @@ TYPED_TEST(AsioTokenTest, ACancelFromAThirdThreadEndsALongWait) {
       EXPECT_TRUE(how.is_cancelled());
     }
   };
-  run_on(this->loop, main());
+  run_on(loop, main());
 }
 
-TYPED_TEST(AsioTokenTest, AnOperationWhoseContextIsDestroyedEnds) {
+TEST_F(AsioTokenTest, AnOperationWhoseContextIsDestroyedEnds) {
   auto context = std::make_unique<asio::io_context>();
   auto timer = std::make_unique<asio::steady_timer>(*context, 1h);
   std::jthread destroyer;
@@ -341,7 +339,7 @@ TYPED_TEST(AsioTokenTest, AnOperationWhoseContextIsDestroyedEnds) {
     EXPECT_FALSE(waited.has_value());
     co_await std::move(s);
   };
-  run_on(this->loop, main());
+  run_on(loop, main());
 }
 
 }  // namespace

@@ -12,11 +12,9 @@ using namespace weft;
 using namespace weft::test;
 using namespace std::chrono_literals;
 
-template <class L>
-struct StopTokenTest : LoopTest<L> {};
-TYPED_TEST_SUITE(StopTokenTest, LoopTypes);
+struct StopTokenTest : EachLoopTest {};
 
-TYPED_TEST(StopTokenTest, ATokenThatIsNotStoppedChangesNothing) {
+LOOP_TEST(StopTokenTest, ATokenThatIsNotStoppedChangesNothing) {
   std::stop_source source;
   int value = 3;
   auto main = [&]() -> Task<void> {
@@ -34,10 +32,10 @@ TYPED_TEST(StopTokenTest, ATokenThatIsNotStoppedChangesNothing) {
     }
     EXPECT_TRUE(thrown);
   };
-  run_on(this->loop, main());
+  run_on(loop, main());
 }
 
-TYPED_TEST(StopTokenTest, AStoppedTokenCancelsAndTheCallerGoesOn) {
+LOOP_TEST(StopTokenTest, AStoppedTokenCancelsAndTheCallerGoesOn) {
   std::stop_source source;
   Events events;
   auto main = [&]() -> Task<void> {
@@ -52,11 +50,11 @@ TYPED_TEST(StopTokenTest, AStoppedTokenCancelsAndTheCallerGoesOn) {
     co_await yield();
     events.push_back("the caller goes on");
   };
-  run_on(this->loop, main());
+  run_on(loop, main());
   EXPECT_EQ(events, (Events{"request_stop() has returned", "~work", "the caller goes on"}));
 }
 
-TYPED_TEST(StopTokenTest, ATokenThatIsStoppedAlreadyCancelsFromTheStart) {
+LOOP_TEST(StopTokenTest, ATokenThatIsStoppedAlreadyCancelsFromTheStart) {
   std::stop_source source;
   source.request_stop();
   Events events;
@@ -71,11 +69,11 @@ TYPED_TEST(StopTokenTest, ATokenThatIsStoppedAlreadyCancelsFromTheStart) {
     auto unshaken = co_await with_stop_token(source.get_token(), noncancellable(returns(5)));
     EXPECT_EQ(unshaken, 5) << "L5: a result is delivered";
   };
-  run_on(this->loop, main());
+  run_on(loop, main());
   EXPECT_EQ(events, (Events{"~work"}));
 }
 
-TYPED_TEST(StopTokenTest, TheCallersOwnCancellationCancelsTheCaller) {
+LOOP_TEST(StopTokenTest, TheCallersOwnCancellationCancelsTheCaller) {
   std::stop_source source;
   Events events;
   auto waits = [&]() -> Task<void> {
@@ -96,11 +94,11 @@ TYPED_TEST(StopTokenTest, TheCallersOwnCancellationCancelsTheCaller) {
     Outcome<void> end = co_await both.outcome();
     EXPECT_TRUE(end.is_cancelled());
   };
-  run_on(this->loop, main());
+  run_on(loop, main());
   EXPECT_EQ(events, (Events{"~work", "~work"}));
 }
 
-TYPED_TEST(StopTokenTest, AStopThatComesWithTheEndIsWaitedFor) {
+LOOP_TEST(StopTokenTest, AStopThatComesWithTheEndIsWaitedFor) {
   std::stop_source source;
   auto main = [&]() -> Task<void> {
     auto stops_and_ends = [&]() -> Task<int> {
@@ -111,10 +109,10 @@ TYPED_TEST(StopTokenTest, AStopThatComesWithTheEndIsWaitedFor) {
     auto r = co_await with_stop_token(source.get_token(), stops_and_ends());
     EXPECT_EQ(r, 2);
   };
-  run_on(this->loop, main());
+  run_on(loop, main());
 }
 
-TYPED_TEST(StopTokenTest, TheReasonIsTheToken) {
+LOOP_TEST(StopTokenTest, TheReasonIsTheToken) {
   std::stop_source source;
   const char* why = nullptr;
   auto main = [&]() -> Task<void> {
@@ -130,7 +128,7 @@ TYPED_TEST(StopTokenTest, TheReasonIsTheToken) {
     StartedTask<void> s = stops().start_in_current_scope();
     static_cast<void>(co_await with_stop_token(source.get_token(), work()));
   };
-  run_on(this->loop, main());
+  run_on(loop, main());
   EXPECT_STREQ(why, reasons::stop_requested.what);
 }
 
@@ -155,7 +153,7 @@ TEST(StopToken, AStopFromAnotherThreadRacesTheEnd) {
   EXPECT_EQ(run(loop, main()), 600);
 }
 
-TYPED_TEST(StopTokenTest, ATasksTokenIsStoppedWithTheTask) {
+LOOP_TEST(StopTokenTest, ATasksTokenIsStoppedWithTheTask) {
   std::stop_token token;
   std::optional<std::thread::id> called_on;
   auto work = [&]() -> Task<void> {
@@ -174,12 +172,12 @@ TYPED_TEST(StopTokenTest, ATasksTokenIsStoppedWithTheTask) {
     EXPECT_FALSE(called_on.has_value()) << "L1: not on the canceller's stack";
     static_cast<void>(co_await s.outcome());
   };
-  run_on(this->loop, main());
+  run_on(loop, main());
   EXPECT_TRUE(token.stop_requested());
   EXPECT_EQ(called_on, std::this_thread::get_id());
 }
 
-TYPED_TEST(StopTokenTest, ATasksTokenOutlivesItsTaskAndIsThenNeverStopped) {
+LOOP_TEST(StopTokenTest, ATasksTokenOutlivesItsTaskAndIsThenNeverStopped) {
   std::stop_token token;
   auto work = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
@@ -187,7 +185,7 @@ TYPED_TEST(StopTokenTest, ATasksTokenOutlivesItsTaskAndIsThenNeverStopped) {
     token = stop.token();
     co_await yield();
   };
-  run_on(this->loop, work());
+  run_on(loop, work());
   EXPECT_FALSE(token.stop_requested());
   EXPECT_FALSE(token.stop_possible());
 }

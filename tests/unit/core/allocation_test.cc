@@ -11,9 +11,7 @@ namespace {
 using namespace weft;
 using namespace weft::test;
 
-template <class L>
-struct AllocationTest : LoopTest<L> {};
-TYPED_TEST_SUITE(AllocationTest, LoopTypes);
+struct AllocationTest : EachLoopTest {};
 
 constexpr int kWarmUp = 8;
 constexpr int kRounds = 100;
@@ -47,7 +45,7 @@ Task<Counts> measure(Fn& round) {
 Task<int> child(int value) { co_return value; }
 Task<void> parks() { co_await suspend_forever(); }
 
-TYPED_TEST(AllocationTest, AwaitingTakesItsFramesOnly) {
+LOOP_TEST(AllocationTest, AwaitingTakesItsFramesOnly) {
   auto round = []() -> Task<void> {
     static_cast<void>(co_await child(1));
     co_await yield();
@@ -57,10 +55,10 @@ TYPED_TEST(AllocationTest, AwaitingTakesItsFramesOnly) {
     Scope& scope = co_await current_scope();
     static_cast<void>(scope);
   };
-  EXPECT_FRAMES_ONLY(run_on(this->loop, measure(round)), 2);
+  EXPECT_FRAMES_ONLY(run_on(loop, measure(round)), 2);
 }
 
-TYPED_TEST(AllocationTest, AForeignAwaiterTakesNothing) {
+LOOP_TEST(AllocationTest, AForeignAwaiterTakesNothing) {
   auto round = []() -> Task<void> {
     struct Inline {
       [[nodiscard]] bool await_ready() const noexcept { return false; }
@@ -69,7 +67,7 @@ TYPED_TEST(AllocationTest, AForeignAwaiterTakesNothing) {
     };
     co_await Inline();
   };
-  Counts seen = run_on(this->loop, measure(round));
+  Counts seen = run_on(loop, measure(round));
 #ifdef WEFT_AWAITABLE_STATE_DEBUG  // one record a wait, for the quarantine
   EXPECT_EQ(seen.news, kSanitized ? 0u : std::uint64_t{kRounds});
 #else
@@ -78,25 +76,25 @@ TYPED_TEST(AllocationTest, AForeignAwaiterTakesNothing) {
   EXPECT_LE(seen.blocks, std::uint64_t{kRounds});
 }
 
-TYPED_TEST(AllocationTest, AStartedTaskIsOneBlock) {
+LOOP_TEST(AllocationTest, AStartedTaskIsOneBlock) {
   auto round = []() -> Task<void> {
     StartedTask<int> s = child(1).start_in_current_scope();
     CancelHandle handle = s.cancel_handle();
     static_cast<void>(co_await std::move(s));
   };
-  EXPECT_FRAMES_ONLY(run_on(this->loop, measure(round)), 2);
+  EXPECT_FRAMES_ONLY(run_on(loop, measure(round)), 2);
 }
 
-TYPED_TEST(AllocationTest, CancellingTakesNothing) {
+LOOP_TEST(AllocationTest, CancellingTakesNothing) {
   auto round = []() -> Task<void> {
     StartedTask<void> s = parks().start_immediate_in_current_scope();
     s.cancel();
     static_cast<void>(co_await s.outcome());
   };
-  EXPECT_FRAMES_ONLY(run_on(this->loop, measure(round)), 2);
+  EXPECT_FRAMES_ONLY(run_on(loop, measure(round)), 2);
 }
 
-TYPED_TEST(AllocationTest, HooksLeasesAndGuardsTakeNothing) {
+LOOP_TEST(AllocationTest, HooksLeasesAndGuardsTakeNothing) {
   auto round = []() -> Task<void> {
     Scope& scope = co_await current_scope();
     auto nothing = [] {};
@@ -106,10 +104,10 @@ TYPED_TEST(AllocationTest, HooksLeasesAndGuardsTakeNothing) {
     auto guard = co_await ignore_cancellation();
     co_await yield();
   };
-  EXPECT_FRAMES_ONLY(run_on(this->loop, measure(round)), 1);
+  EXPECT_FRAMES_ONLY(run_on(loop, measure(round)), 1);
 }
 
-TYPED_TEST(AllocationTest, ANurserysBookkeepingTakesNothing) {
+LOOP_TEST(AllocationTest, ANurserysBookkeepingTakesNothing) {
   auto round = []() -> Task<void> {
     auto body = [](Nursery& n) -> Task<NurseryEnd> {
       for (int i = 0; i < 5; ++i) n.start(parks());
@@ -119,10 +117,10 @@ TYPED_TEST(AllocationTest, ANurserysBookkeepingTakesNothing) {
     };
     co_await with_nursery(body);
   };
-  EXPECT_FRAMES_ONLY(run_on(this->loop, measure(round)), 7);  // the round, the body, five children
+  EXPECT_FRAMES_ONLY(run_on(loop, measure(round)), 7);  // the round, the body, five children
 }
 
-TYPED_TEST(AllocationTest, StartingACapturingLambdaTakesAtMostTwoBlocks) {
+LOOP_TEST(AllocationTest, StartingACapturingLambdaTakesAtMostTwoBlocks) {
   auto root = [&]() -> Task<void> {
     auto body = [&](Nursery& n) -> Task<NurseryEnd> {
       int sum = 0;
@@ -144,10 +142,10 @@ TYPED_TEST(AllocationTest, StartingACapturingLambdaTakesAtMostTwoBlocks) {
     };
     co_await with_nursery(body);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(AllocationTest, TheCounterCounts) {
+LOOP_TEST(AllocationTest, TheCounterCounts) {
   CountedAllocations counted;
   void* block = ::operator new(8);
   ::operator delete(block);

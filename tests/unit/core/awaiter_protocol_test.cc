@@ -12,9 +12,7 @@ namespace {
 using namespace weft;
 using namespace weft::test;
 
-template <class L>
-struct ProtocolTest : LoopTest<L> {};
-TYPED_TEST_SUITE(ProtocolTest, LoopTypes);
+struct ProtocolTest : EachLoopTest {};
 
 // What the awaiter answers, and what it was asked.
 struct Script {
@@ -108,35 +106,35 @@ void expect_decided(const Outcome<void>& how, const Script& script, Events calls
 
 // --- Not cancelled ------------------------------------------------------------------------------
 
-TYPED_TEST(ProtocolTest, InitialReadyDone) {
+LOOP_TEST(ProtocolTest, InitialReadyDone) {
   Script script;
   script.ready = true;
-  EXPECT_TRUE(run_on(this->loop, drive(script, false)).has_value());
+  EXPECT_TRUE(run_on(loop, drive(script, false)).has_value());
   EXPECT_EQ(script.calls, (Events{"ready", "resume", "destroyed"}));
 }
 
-TYPED_TEST(ProtocolTest, InitialNotReadyRunningReadyDone) {
+LOOP_TEST(ProtocolTest, InitialNotReadyRunningReadyDone) {
   Script script;
-  EXPECT_TRUE(run_on(this->loop, drive(script, false)).has_value());
+  EXPECT_TRUE(run_on(loop, drive(script, false)).has_value());
   EXPECT_EQ(script.calls, (Events{"ready", "executor", "suspend", "resume", "destroyed"}));
   EXPECT_EQ(script.went_on, 1);
 }
 
-TYPED_TEST(ProtocolTest, ASuspendThatReturnsFalseGoesOnAtOnce) {
+LOOP_TEST(ProtocolTest, ASuspendThatReturnsFalseGoesOnAtOnce) {
   Script script;
   script.suspends = false;
-  EXPECT_TRUE(run_on(this->loop, drive(script, false)).has_value());
+  EXPECT_TRUE(run_on(loop, drive(script, false)).has_value());
   EXPECT_EQ(script.calls, (Events{"ready", "executor", "suspend", "resume", "destroyed"}));
 }
 
 // --- Cancelled before it starts -----------------------------------------------------------------
 
-TYPED_TEST(ProtocolTest, EarlyCancelTrueNeverStarts) {
+LOOP_TEST(ProtocolTest, EarlyCancelTrueNeverStarts) {
   for (bool ready : {false, true}) {
     Script script;
     script.early_cancel = true;
     script.ready = ready;
-    EXPECT_TRUE(run_on(this->loop, drive_cancelled(script)).is_cancelled());
+    EXPECT_TRUE(run_on(loop, drive_cancelled(script)).is_cancelled());
     EXPECT_EQ(script.calls.front(), "early");
     EXPECT_EQ(script.calls.back(), "destroyed");
     for (const std::string& call : script.calls) {
@@ -146,43 +144,43 @@ TYPED_TEST(ProtocolTest, EarlyCancelTrueNeverStarts) {
   }
 }
 
-TYPED_TEST(ProtocolTest, EarlyCancelFalseAndReadyAsksMustResumeTrue) {
+LOOP_TEST(ProtocolTest, EarlyCancelFalseAndReadyAsksMustResumeTrue) {
   Script script;
   script.ready = true;
   script.must_resume = true;
-  EXPECT_TRUE(run_on(this->loop, drive_cancelled(script)).has_value());
+  EXPECT_TRUE(run_on(loop, drive_cancelled(script)).has_value());
   EXPECT_EQ(script.calls, (Events{"early", "ready", "must", "resume", "destroyed"}));
   EXPECT_EQ(script.went_on, 1);
 }
 
-TYPED_TEST(ProtocolTest, EarlyCancelFalseAndReadyAsksMustResumeFalse) {
+LOOP_TEST(ProtocolTest, EarlyCancelFalseAndReadyAsksMustResumeFalse) {
   Script script;
   script.ready = true;
-  EXPECT_TRUE(run_on(this->loop, drive_cancelled(script)).is_cancelled());
+  EXPECT_TRUE(run_on(loop, drive_cancelled(script)).is_cancelled());
   EXPECT_EQ(script.calls, (Events{"early", "ready", "must", "destroyed"}));
   EXPECT_EQ(script.went_on, 0);
 }
 
-TYPED_TEST(ProtocolTest, EarlyCancelFalseStartsWaitsAndIsNotAskedAgain) {
+LOOP_TEST(ProtocolTest, EarlyCancelFalseStartsWaitsAndIsNotAskedAgain) {
   for (bool must : {false, true}) {
     Script script;
     script.must_resume = must;
-    Outcome<void> how = run_on(this->loop, drive_cancelled(script));
+    Outcome<void> how = run_on(loop, drive_cancelled(script));
     expect_decided(how, script, {"early", "ready", "executor", "suspend", "must"});
   }
 }
 
-TYPED_TEST(ProtocolTest, EarlyCancelFalseAndASuspendThatReturnsFalseAsksMustResume) {
+LOOP_TEST(ProtocolTest, EarlyCancelFalseAndASuspendThatReturnsFalseAsksMustResume) {
   for (bool must : {false, true}) {
     Script script;
     script.suspends = false;
     script.must_resume = must;
-    Outcome<void> how = run_on(this->loop, drive_cancelled(script));
+    Outcome<void> how = run_on(loop, drive_cancelled(script));
     expect_decided(how, script, {"early", "ready", "executor", "suspend", "must"});
   }
 }
 
-TYPED_TEST(ProtocolTest, ASecondCancelAfterAnEarlyOneDoesNotCallAwaitCancel) {
+LOOP_TEST(ProtocolTest, ASecondCancelAfterAnEarlyOneDoesNotCallAwaitCancel) {
   Script script;
   auto root = [&]() -> Task<void> {
     StartedTask<void> s = cancelled_user(script).start_immediate_in_current_scope();
@@ -192,39 +190,39 @@ TYPED_TEST(ProtocolTest, ASecondCancelAfterAnEarlyOneDoesNotCallAwaitCancel) {
     Outcome<void> how = co_await s.outcome();
     EXPECT_TRUE(how.is_cancelled());
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(script.calls, (Events{"early", "ready", "executor", "suspend", "must", "destroyed"}));
 }
 
 // --- Cancelled while it runs --------------------------------------------------------------------
 
-TYPED_TEST(ProtocolTest, CancelTrueEndsTheWait) {
+LOOP_TEST(ProtocolTest, CancelTrueEndsTheWait) {
   Script script;
   script.cancel = true;
-  EXPECT_TRUE(run_on(this->loop, drive(script, true)).is_cancelled());
+  EXPECT_TRUE(run_on(loop, drive(script, true)).is_cancelled());
   EXPECT_EQ(script.calls, (Events{"ready", "executor", "suspend", "cancel", "destroyed"}));
 }
 
-TYPED_TEST(ProtocolTest, CancelFalseWaitsForTheResumeAndAsksMustResume) {
+LOOP_TEST(ProtocolTest, CancelFalseWaitsForTheResumeAndAsksMustResume) {
   for (bool must : {false, true}) {
     Script script;
     script.must_resume = must;
-    Outcome<void> how = run_on(this->loop, drive(script, true));
+    Outcome<void> how = run_on(loop, drive(script, true));
     expect_decided(how, script, {"ready", "executor", "suspend", "cancel", "must"});
   }
 }
 
-TYPED_TEST(ProtocolTest, AResumeInsideAwaitCancelIsAllowedAndMustResumeDecides) {
+LOOP_TEST(ProtocolTest, AResumeInsideAwaitCancelIsAllowedAndMustResumeDecides) {
   for (bool must : {false, true}) {
     Script script;
     script.resumes_in_cancel = true;
     script.must_resume = must;
-    Outcome<void> how = run_on(this->loop, drive(script, true));
+    Outcome<void> how = run_on(loop, drive(script, true));
     expect_decided(how, script, {"ready", "executor", "suspend", "cancel", "must"});
   }
 }
 
-TYPED_TEST(ProtocolTest, ACancelThatFindsTheHandleResumedDoesNotCallAwaitCancel) {
+LOOP_TEST(ProtocolTest, ACancelThatFindsTheHandleResumedDoesNotCallAwaitCancel) {
   Script script;
   auto root = [&]() -> Task<void> {
     StartedTask<void> s = user(script).start_immediate_in_current_scope();
@@ -233,11 +231,11 @@ TYPED_TEST(ProtocolTest, ACancelThatFindsTheHandleResumedDoesNotCallAwaitCancel)
     Outcome<void> how = co_await s.outcome();
     EXPECT_TRUE(how.has_value());
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(script.calls, (Events{"ready", "executor", "suspend", "resume", "destroyed"}));
 }
 
-TYPED_TEST(ProtocolTest, ATwiceCancelledWaitIsAskedOnce) {
+LOOP_TEST(ProtocolTest, ATwiceCancelledWaitIsAskedOnce) {
   Script script;
   auto root = [&]() -> Task<void> {
     StartedTask<void> s = user(script).start_immediate_in_current_scope();
@@ -249,11 +247,11 @@ TYPED_TEST(ProtocolTest, ATwiceCancelledWaitIsAskedOnce) {
     Outcome<void> how = co_await s.outcome();
     EXPECT_TRUE(how.is_cancelled());
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(script.calls, (Events{"ready", "executor", "suspend", "cancel", "must", "destroyed"}));
 }
 
-TYPED_TEST(ProtocolTest, ADeliveredValueLeavesTheRequestPendingForTheNextAwait) {
+LOOP_TEST(ProtocolTest, ADeliveredValueLeavesTheRequestPendingForTheNextAwait) {
   Script script;
   script.must_resume = true;
   auto twice = [&]() -> Task<void> {
@@ -269,11 +267,11 @@ TYPED_TEST(ProtocolTest, ADeliveredValueLeavesTheRequestPendingForTheNextAwait) 
     Outcome<void> how = co_await s.outcome();
     EXPECT_TRUE(how.is_cancelled());
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(script.went_on, 1);
 }
 
-TYPED_TEST(ProtocolTest, AnAwaiterThatIsNoCancelPointIsNotAskedUnderAGuard) {
+LOOP_TEST(ProtocolTest, AnAwaiterThatIsNoCancelPointIsNotAskedUnderAGuard) {
   Script script;
   auto guarded = [&]() -> Task<void> {
     auto guard = co_await ignore_cancellation();
@@ -288,7 +286,7 @@ TYPED_TEST(ProtocolTest, AnAwaiterThatIsNoCancelPointIsNotAskedUnderAGuard) {
     Outcome<void> how = co_await s.outcome();
     EXPECT_TRUE(how.has_value());
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(script.calls, (Events{"ready", "executor", "suspend", "resume", "destroyed"}));
 }
 

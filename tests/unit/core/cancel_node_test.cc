@@ -12,9 +12,7 @@ namespace {
 using namespace weft;
 using namespace weft::test;
 
-template <class L>
-struct CancelNodeTest : LoopTest<L> {};
-TYPED_TEST_SUITE(CancelNodeTest, LoopTypes);
+struct CancelNodeTest : EachLoopTest {};
 
 // What became of a node, kept by the test.
 struct Fate {
@@ -35,7 +33,7 @@ class Node final : public HeapCancelNode {
   Fate* fate_;
 };
 
-TYPED_TEST(CancelNodeTest, CleanupReachesANodeStillPublishedAtTheScopesEnd) {
+LOOP_TEST(CancelNodeTest, CleanupReachesANodeStillPublishedAtTheScopesEnd) {
   Fate fate;
   auto body = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
@@ -44,13 +42,13 @@ TYPED_TEST(CancelNodeTest, CleanupReachesANodeStillPublishedAtTheScopesEnd) {
     node->drop_ref();
     EXPECT_EQ(fate.settled(), 0);
   };
-  run_on(this->loop, body());
+  run_on(loop, body());
   EXPECT_EQ(fate.cleaned, 1);
   EXPECT_EQ(fate.cancelled, 0);
   EXPECT_EQ(fate.deleted, 1);
 }
 
-TYPED_TEST(CancelNodeTest, CleanupWaitsForTheScopesChildren) {
+LOOP_TEST(CancelNodeTest, CleanupWaitsForTheScopesChildren) {
   Fate fate;
   auto child = [&]() -> Task<void> {
     co_await yields(4);
@@ -63,11 +61,11 @@ TYPED_TEST(CancelNodeTest, CleanupWaitsForTheScopesChildren) {
     node->drop_ref();
     child().start(scope).detach();
   };
-  run_on(this->loop, body());
+  run_on(loop, body());
   EXPECT_EQ(fate.cleaned, 1);
 }
 
-TYPED_TEST(CancelNodeTest, CancelReachesAPublishedNodeExactlyOnce) {
+LOOP_TEST(CancelNodeTest, CancelReachesAPublishedNodeExactlyOnce) {
   Fate fate;
   auto child = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
@@ -84,13 +82,13 @@ TYPED_TEST(CancelNodeTest, CancelReachesAPublishedNodeExactlyOnce) {
     Outcome<void> how = co_await s.outcome();
     EXPECT_TRUE(how.is_cancelled());
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(fate.cancelled, 1);
   EXPECT_EQ(fate.cleaned, 0);
   EXPECT_EQ(fate.deleted, 1);
 }
 
-TYPED_TEST(CancelNodeTest, PublishedIntoACancelledScopeItFiresAtOnce) {
+LOOP_TEST(CancelNodeTest, PublishedIntoACancelledScopeItFiresAtOnce) {
   Fate fate;
   auto body = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
@@ -101,11 +99,11 @@ TYPED_TEST(CancelNodeTest, PublishedIntoACancelledScopeItFiresAtOnce) {
     node->drop_ref();
     EXPECT_EQ(fate.deleted, 1);
   };
-  run_on(this->loop, body());
+  run_on(loop, body());
   EXPECT_EQ(fate.settled(), 1);
 }
 
-TYPED_TEST(CancelNodeTest, PublishedIntoAnIgnoringScopeItFiresWhenTheGuardIsLeft) {
+LOOP_TEST(CancelNodeTest, PublishedIntoAnIgnoringScopeItFiresWhenTheGuardIsLeft) {
   Fate fate;
   auto body = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
@@ -120,11 +118,11 @@ TYPED_TEST(CancelNodeTest, PublishedIntoAnIgnoringScopeItFiresWhenTheGuardIsLeft
     }
     EXPECT_EQ(fate.cancelled, 1);
   };
-  run_on(this->loop, body());
+  run_on(loop, body());
   EXPECT_EQ(fate.settled(), 1);
 }
 
-TYPED_TEST(CancelNodeTest, ASecondPublishIsRefused) {
+LOOP_TEST(CancelNodeTest, ASecondPublishIsRefused) {
   Fate fate;
   auto body = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
@@ -136,11 +134,11 @@ TYPED_TEST(CancelNodeTest, ASecondPublishIsRefused) {
     node->drop_ref();
     EXPECT_EQ(fate.deleted, 1);
   };
-  run_on(this->loop, body());
+  run_on(loop, body());
   EXPECT_EQ(fate.settled(), 0);
 }
 
-TYPED_TEST(CancelNodeTest, DisarmedItLeavesAtOnceAndNothingIsCalled) {
+LOOP_TEST(CancelNodeTest, DisarmedItLeavesAtOnceAndNothingIsCalled) {
   Fate fate;
   auto body = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
@@ -154,11 +152,11 @@ TYPED_TEST(CancelNodeTest, DisarmedItLeavesAtOnceAndNothingIsCalled) {
     EXPECT_EQ(fate.deleted, 1);  // the scope holds it no more
     scope.cancel();
   };
-  run_on(this->loop, body());
+  run_on(loop, body());
   EXPECT_EQ(fate.settled(), 0);
 }
 
-TYPED_TEST(CancelNodeTest, DisarmLosesAgainstACancelThatCameFirst) {
+LOOP_TEST(CancelNodeTest, DisarmLosesAgainstACancelThatCameFirst) {
   Fate fate;
   auto child = [&](Node*& node) -> Task<void> {
     Scope& scope = co_await current_scope();
@@ -174,12 +172,12 @@ TYPED_TEST(CancelNodeTest, DisarmLosesAgainstACancelThatCameFirst) {
     EXPECT_FALSE(node->disarm());
     node->drop_ref();
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(fate.cancelled, 1);
   EXPECT_EQ(fate.deleted, 1);
 }
 
-TYPED_TEST(CancelNodeTest, DisarmedBeforeItIsPublishedItIsNeverCalled) {
+LOOP_TEST(CancelNodeTest, DisarmedBeforeItIsPublishedItIsNeverCalled) {
   Fate fate;
   auto body = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
@@ -189,12 +187,12 @@ TYPED_TEST(CancelNodeTest, DisarmedBeforeItIsPublishedItIsNeverCalled) {
     node->drop_ref();
     scope.cancel();
   };
-  run_on(this->loop, body());
+  run_on(loop, body());
   EXPECT_EQ(fate.settled(), 0);
   EXPECT_EQ(fate.deleted, 1);
 }
 
-TYPED_TEST(CancelNodeTest, ANurseryReachesItsNodesToo) {
+LOOP_TEST(CancelNodeTest, ANurseryReachesItsNodesToo) {
   Fate cleaned;
   Fate cancelled;
   auto root = [&]() -> Task<void> {
@@ -213,14 +211,14 @@ TYPED_TEST(CancelNodeTest, ANurseryReachesItsNodesToo) {
     };
     co_await with_nursery(loud);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(cleaned.cleaned, 1);
   EXPECT_EQ(cleaned.cancelled, 0);
   EXPECT_EQ(cancelled.settled(), 1);
   EXPECT_EQ(cleaned.deleted + cancelled.deleted, 2);
 }
 
-TYPED_TEST(CancelNodeTest, DisarmFromAnotherThreadLeavesByAPost) {
+LOOP_TEST(CancelNodeTest, DisarmFromAnotherThreadLeavesByAPost) {
   Fate fate;
   auto body = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
@@ -231,18 +229,18 @@ TYPED_TEST(CancelNodeTest, DisarmFromAnotherThreadLeavesByAPost) {
     co_await yields(3);
     EXPECT_EQ(fate.deleted, 1);
   };
-  run_on(this->loop, body());
+  run_on(loop, body());
   EXPECT_EQ(fate.settled(), 0);
 }
 
-TYPED_TEST(CancelNodeTest, DisarmFromAnotherThreadAfterTheScopeEndedIsHarmless) {
+LOOP_TEST(CancelNodeTest, DisarmFromAnotherThreadAfterTheScopeEndedIsHarmless) {
   Fate fate;
   auto* node = new Node(fate);
   auto body = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
     scope.publish_cancel_node(*node);
   };
-  run_on(this->loop, body());
+  run_on(loop, body());
   EXPECT_EQ(fate.cleaned, 1);
   std::thread([node] { EXPECT_FALSE(node->disarm()); }).join();
   node->drop_ref();
@@ -251,7 +249,7 @@ TYPED_TEST(CancelNodeTest, DisarmFromAnotherThreadAfterTheScopeEndedIsHarmless) 
 
 // --- CancelHook ---------------------------------------------------------------------------------
 
-TYPED_TEST(CancelNodeTest, AHookRunsIfItsScopeIsCancelledWhileItLives) {
+LOOP_TEST(CancelNodeTest, AHookRunsIfItsScopeIsCancelledWhileItLives) {
   int called = 0;
   auto child = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
@@ -265,11 +263,11 @@ TYPED_TEST(CancelNodeTest, AHookRunsIfItsScopeIsCancelledWhileItLives) {
     Outcome<void> how = co_await s.outcome();
     EXPECT_TRUE(how.is_cancelled());
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(called, 1);
 }
 
-TYPED_TEST(CancelNodeTest, AHookThatDiedIsNotCalled) {
+LOOP_TEST(CancelNodeTest, AHookThatDiedIsNotCalled) {
   int called = 0;
   auto body = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
@@ -280,11 +278,11 @@ TYPED_TEST(CancelNodeTest, AHookThatDiedIsNotCalled) {
     }
     scope.cancel();
   };
-  run_on(this->loop, body());
+  run_on(loop, body());
   EXPECT_EQ(called, 0);
 }
 
-TYPED_TEST(CancelNodeTest, AHookInACancelledScopeRunsAtOnce) {
+LOOP_TEST(CancelNodeTest, AHookInACancelledScopeRunsAtOnce) {
   int called = 0;
   auto body = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
@@ -293,11 +291,11 @@ TYPED_TEST(CancelNodeTest, AHookInACancelledScopeRunsAtOnce) {
     CancelHook hook(scope, count);
     EXPECT_EQ(called, 1);
   };
-  run_on(this->loop, body());
+  run_on(loop, body());
   EXPECT_EQ(called, 1);
 }
 
-TYPED_TEST(CancelNodeTest, HooksDieInAnyOrder) {
+LOOP_TEST(CancelNodeTest, HooksDieInAnyOrder) {
   Events events;
   auto child = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
@@ -313,11 +311,11 @@ TYPED_TEST(CancelNodeTest, HooksDieInAnyOrder) {
     s.cancel();
     co_await yield();
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(events, (Events{"c", "a"}));  // newest first
 }
 
-TYPED_TEST(CancelNodeTest, AHookMayEndTheWaitItselfAndSeesTheWaitBeforeItIsCancelled) {
+LOOP_TEST(CancelNodeTest, AHookMayEndTheWaitItselfAndSeesTheWaitBeforeItIsCancelled) {
   // Hooks run before await_cancel of the same strand: the gate's wait has ended when that comes.
   auto child = [](Gate& gate, bool& went_on) -> Task<void> {
     Scope& scope = co_await current_scope();
@@ -334,11 +332,11 @@ TYPED_TEST(CancelNodeTest, AHookMayEndTheWaitItselfAndSeesTheWaitBeforeItIsCance
     Outcome<void> how = co_await s.outcome();
     EXPECT_TRUE(how.has_value());  // what was produced is delivered, and nothing is awaited after
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_TRUE(went_on);
 }
 
-TYPED_TEST(CancelNodeTest, AHookMayPublishAnotherIntoTheSameScope) {
+LOOP_TEST(CancelNodeTest, AHookMayPublishAnotherIntoTheSameScope) {
   Fate fate;
   auto child = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
@@ -356,7 +354,7 @@ TYPED_TEST(CancelNodeTest, AHookMayPublishAnotherIntoTheSameScope) {
     Outcome<void> how = co_await s.outcome();
     EXPECT_TRUE(how.is_cancelled());
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(fate.cancelled, 1);
   EXPECT_EQ(fate.deleted, 1);
 }

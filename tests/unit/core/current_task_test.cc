@@ -10,9 +10,7 @@ namespace {
 using namespace weft;
 using namespace weft::test;
 
-template <class L>
-struct CurrentTaskTest : LoopTest<L> {};
-TYPED_TEST_SUITE(CurrentTaskTest, LoopTypes);
+struct CurrentTaskTest : EachLoopTest {};
 
 // nullptr where there is no current task.
 Scope* current() {
@@ -23,7 +21,7 @@ Scope* current() {
   }
 }
 
-TYPED_TEST(CurrentTaskTest, IsNoneInACancelHook) {
+LOOP_TEST(CurrentTaskTest, IsNoneInACancelHook) {
   bool none = false;
   auto child = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
@@ -39,11 +37,11 @@ TYPED_TEST(CurrentTaskTest, IsNoneInACancelHook) {
     co_await yield();
     EXPECT_EQ(current(), &mine);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_TRUE(none);
 }
 
-TYPED_TEST(CurrentTaskTest, IsNoneInAHookThatACaptureRunsInTheMiddleOfATask) {
+LOOP_TEST(CurrentTaskTest, IsNoneInAHookThatACaptureRunsInTheMiddleOfATask) {
   bool called = false;
   auto child = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
@@ -58,15 +56,15 @@ TYPED_TEST(CurrentTaskTest, IsNoneInAHookThatACaptureRunsInTheMiddleOfATask) {
     Scope& mine = co_await current_scope();
     StartedTask<void> s = child().start_immediate_in_current_scope();
     auto cancel_it = [&s] { s.cancel(); };
-    this->loop.capture(cancel_it);
+    loop.loop().capture(cancel_it);
     EXPECT_TRUE(called);
     EXPECT_TRUE(s.is_done());
     EXPECT_EQ(current(), &mine);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(CurrentTaskTest, IsNoneInATimerAndTheSleeperAfterIt) {
+LOOP_TEST(CurrentTaskTest, IsNoneInATimerAndTheSleeperAfterIt) {
   struct Timer : detail::TimerNode {
     Gate gate;
     bool none = false;
@@ -79,15 +77,15 @@ TYPED_TEST(CurrentTaskTest, IsNoneInATimerAndTheSleeperAfterIt) {
       self.none = current() == nullptr;
       self.gate.fire();
     };
-    this->loop.arm_timer(timer, this->loop.now_ns());
+    loop.loop().arm_timer(timer, loop.loop().now_ns());
     co_await timer.gate;
     EXPECT_TRUE(timer.none);
     EXPECT_EQ(current(), &mine);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(CurrentTaskTest, FollowsTransfersIntoAndOutOfAnInlineTask) {
+LOOP_TEST(CurrentTaskTest, FollowsTransfersIntoAndOutOfAnInlineTask) {
   auto inner = [](Scope& outer) -> Task<void> {
     Scope& mine = co_await current_scope();
     EXPECT_EQ(current(), &mine);
@@ -109,10 +107,10 @@ TYPED_TEST(CurrentTaskTest, FollowsTransfersIntoAndOutOfAnInlineTask) {
       EXPECT_EQ(current(), &mine);
     }
   };
-  run_on(this->loop, body());
+  run_on(loop, body());
 }
 
-TYPED_TEST(CurrentTaskTest, IsTheWaiterAfterAScheduledCompletion) {
+LOOP_TEST(CurrentTaskTest, IsTheWaiterAfterAScheduledCompletion) {
   auto inner = []() -> Task<void> {
     yields(3).start_in_current_scope().detach();
     co_return;  // completes when the child does: from the ready ring, not by a transfer
@@ -122,10 +120,10 @@ TYPED_TEST(CurrentTaskTest, IsTheWaiterAfterAScheduledCompletion) {
     co_await inner();
     EXPECT_EQ(current(), &mine);
   };
-  run_on(this->loop, body());
+  run_on(loop, body());
 }
 
-TYPED_TEST(CurrentTaskTest, IsRestoredAfterAnImmediateStart) {
+LOOP_TEST(CurrentTaskTest, IsRestoredAfterAnImmediateStart) {
   auto child = []() -> Task<void> {
     Scope& mine = co_await current_scope();
     EXPECT_EQ(current(), &mine);
@@ -139,7 +137,7 @@ TYPED_TEST(CurrentTaskTest, IsRestoredAfterAnImmediateStart) {
     co_await std::move(s);
     EXPECT_EQ(current(), &mine);
   };
-  run_on(this->loop, body());
+  run_on(loop, body());
   EXPECT_EQ(current(), nullptr);
 }
 

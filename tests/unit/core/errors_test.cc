@@ -15,15 +15,13 @@ namespace {
 using namespace weft;
 using namespace weft::test;
 
-template <class L>
-struct ErrorsTest : LoopTest<L> {};
-TYPED_TEST_SUITE(ErrorsTest, LoopTypes);
+struct ErrorsTest : EachLoopTest {};
 
-// What an awaitable threw, as text; "none" if it did not.
-template <class L, class A>
-std::string error_of(L& loop, A&& awaitable) {
+// What a task threw, as text; "none" if it did not.
+template <class T>
+std::string error_of(AnyLoop& loop, Task<T> task) {
   try {
-    static_cast<void>(run_on(loop, std::forward<A>(awaitable)));
+    static_cast<void>(run_on(loop, std::move(task)));
   } catch (const TaskCancelled&) {
     return "cancelled";
   } catch (const std::exception& error) {
@@ -40,7 +38,7 @@ Task<void> ends_after(Events& events, int turns, std::string name) {
 
 // --- L9 -----------------------------------------------------------------------------------------
 
-TYPED_TEST(ErrorsTest, CoReturnJoinsChildrenAndDoesNotCancelThem) {
+LOOP_TEST(ErrorsTest, CoReturnJoinsChildrenAndDoesNotCancelThem) {
   Events events;
   auto parent = [&]() -> Task<void> {
     Marker locals(events, "locals");
@@ -51,21 +49,21 @@ TYPED_TEST(ErrorsTest, CoReturnJoinsChildrenAndDoesNotCancelThem) {
     co_await parent();
     events.push_back("parent");
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(events, (Events{"~locals", "child ended", "~child", "parent"}));
 }
 
-TYPED_TEST(ErrorsTest, AHandleDroppedByCoReturnCancelsItsChild) {
+LOOP_TEST(ErrorsTest, AHandleDroppedByCoReturnCancelsItsChild) {
   Events events;
   auto parent = [&]() -> Task<void> {
     StartedTask<void> s = parked_with(events, "child").start_immediate_in_current_scope();
     co_return;
   };
-  run_on(this->loop, parent());
+  run_on(loop, parent());
   EXPECT_EQ(events, (Events{"~child"}));
 }
 
-TYPED_TEST(ErrorsTest, AnEscapingExceptionCancelsChildrenThenJoinsThem) {
+LOOP_TEST(ErrorsTest, AnEscapingExceptionCancelsChildrenThenJoinsThem) {
   Events events;
   const CancelReason* why = nullptr;
   auto parent = [&](StartedTask<void>& out) -> Task<void> {
@@ -85,12 +83,12 @@ TYPED_TEST(ErrorsTest, AnEscapingExceptionCancelsChildrenThenJoinsThem) {
     EXPECT_TRUE(how.is_cancelled());
     if (how.is_cancelled()) why = &how.reason();
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(events, (Events{"~locals", "~child", "parent"}));
   EXPECT_EQ(why, &reasons::parent_failed);
 }
 
-TYPED_TEST(ErrorsTest, CancellationCancelsAndJoinsChildrenThenLocalsDie) {
+LOOP_TEST(ErrorsTest, CancellationCancelsAndJoinsChildrenThenLocalsDie) {
   Events events;
   auto stubborn = [&]() -> Task<void> {
     auto guard = co_await ignore_cancellation();
@@ -108,11 +106,11 @@ TYPED_TEST(ErrorsTest, CancellationCancelsAndJoinsChildrenThenLocalsDie) {
     Outcome<void> how = co_await s.outcome();
     EXPECT_TRUE(how.is_cancelled());
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(events, (Events{"child ended", "~locals"}));
 }
 
-TYPED_TEST(ErrorsTest, AnExceptionWhileSiblingsAreShieldedWaitsForThem) {
+LOOP_TEST(ErrorsTest, AnExceptionWhileSiblingsAreShieldedWaitsForThem) {
   Events events;
   auto shielded = [&]() -> Task<void> {
     auto guard = co_await ignore_cancellation();
@@ -125,27 +123,27 @@ TYPED_TEST(ErrorsTest, AnExceptionWhileSiblingsAreShieldedWaitsForThem) {
     co_await yield();
     throw std::runtime_error("parent");
   };
-  EXPECT_EQ(error_of(this->loop, parent()), "parent");
+  EXPECT_EQ(error_of(loop, parent()), "parent");
   EXPECT_EQ(events, (Events{"~parked", "shielded ended"}));
 }
 
 // --- L14: who is owed an error ------------------------------------------------------------------
 
-TYPED_TEST(ErrorsTest, TheErrorOfADetachedChildBelongsToItsScope) {
+LOOP_TEST(ErrorsTest, TheErrorOfADetachedChildBelongsToItsScope) {
   auto waiting = []() -> Task<int> {  // at its end when the child fails
     throws_after(3, "child").start_in_current_scope().detach();
     co_return 1;
   };
-  EXPECT_EQ(error_of(this->loop, waiting()), "child");
+  EXPECT_EQ(error_of(loop, waiting()), "child");
   auto running = []() -> Task<int> {  // the child has failed and is gone when the parent ends
     throws_after(0, "child").start_in_current_scope().detach();
     co_await yields(4);
     co_return 1;
   };
-  EXPECT_EQ(error_of(this->loop, running()), "child");
+  EXPECT_EQ(error_of(loop, running()), "child");
 }
 
-TYPED_TEST(ErrorsTest, TheErrorOfADetachedChildOfAnInlineFrameReachesItsCaller) {
+LOOP_TEST(ErrorsTest, TheErrorOfADetachedChildOfAnInlineFrameReachesItsCaller) {
   auto inner = [](int turns) -> Task<int> {
     throws_after(0, "child").start_in_current_scope().detach();
     co_await yields(turns);
@@ -159,11 +157,11 @@ TYPED_TEST(ErrorsTest, TheErrorOfADetachedChildOfAnInlineFrameReachesItsCaller) 
     }
     co_return "none";
   };
-  EXPECT_EQ(run_on(this->loop, outer(0)), "child");
-  EXPECT_EQ(run_on(this->loop, outer(4)), "child");
+  EXPECT_EQ(run_on(loop, outer(0)), "child");
+  EXPECT_EQ(run_on(loop, outer(4)), "child");
 }
 
-TYPED_TEST(ErrorsTest, AFailedChildCancelsItsSiblingsInAFramesScope) {
+LOOP_TEST(ErrorsTest, AFailedChildCancelsItsSiblingsInAFramesScope) {
   Events events;
   const CancelReason* why = nullptr;
   auto parent = [&]() -> Task<void> {
@@ -173,11 +171,11 @@ TYPED_TEST(ErrorsTest, AFailedChildCancelsItsSiblingsInAFramesScope) {
     EXPECT_TRUE(how.is_cancelled());
     if (how.is_cancelled()) why = &how.reason();
   };
-  EXPECT_EQ(error_of(this->loop, parent()), "child");
+  EXPECT_EQ(error_of(loop, parent()), "child");
   EXPECT_EQ(why, &reasons::sibling_failed);
 }
 
-TYPED_TEST(ErrorsTest, AnErrorIsOwedToTheHandleWhileOneExists) {
+LOOP_TEST(ErrorsTest, AnErrorIsOwedToTheHandleWhileOneExists) {
   auto parent = []() -> Task<void> {
     StartedTask<void> s = throws_after(0, "handle's").start_in_current_scope();
     co_await yields(3);
@@ -188,23 +186,23 @@ TYPED_TEST(ErrorsTest, AnErrorIsOwedToTheHandleWhileOneExists) {
     }
   };
   LogCapture log;
-  EXPECT_EQ(error_of(this->loop, parent()), "none");
+  EXPECT_EQ(error_of(loop, parent()), "none");
   EXPECT_TRUE(log.take().empty());
 }
 
-TYPED_TEST(ErrorsTest, AnErrorDroppedUnreadGoesToTheLog) {
+LOOP_TEST(ErrorsTest, AnErrorDroppedUnreadGoesToTheLog) {
   auto parent = []() -> Task<void> {
     StartedTask<void> s = throws_after(0, "nobody reads me").start_in_current_scope();
     co_await yields(3);
   };
   LogCapture log;
-  EXPECT_EQ(error_of(this->loop, parent()), "none");
+  EXPECT_EQ(error_of(loop, parent()), "none");
   std::vector<std::string> lines = log.take();
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_NE(lines[0].find("nobody reads me"), std::string::npos) << lines[0];
 }
 
-TYPED_TEST(ErrorsTest, AHandleDroppedBeforeTheErrorLeavesItToTheScope) {
+LOOP_TEST(ErrorsTest, AHandleDroppedBeforeTheErrorLeavesItToTheScope) {
   auto fails_when_cancelled = []() -> Task<void> {
     auto guard = co_await ignore_cancellation();
     co_await yields(3);
@@ -217,11 +215,11 @@ TYPED_TEST(ErrorsTest, AHandleDroppedBeforeTheErrorLeavesItToTheScope) {
     co_return;
   };
   LogCapture log;
-  EXPECT_EQ(error_of(this->loop, parent()), "late");
+  EXPECT_EQ(error_of(loop, parent()), "late");
   EXPECT_TRUE(log.take().empty());
 }
 
-TYPED_TEST(ErrorsTest, AnErrorOfACancelledTaskBeatsItsCancellation) {
+LOOP_TEST(ErrorsTest, AnErrorOfACancelledTaskBeatsItsCancellation) {
   // A child fails while its parent is being cancelled: the error is not lost.
   auto failing = []() -> Task<void> {
     auto guard = co_await ignore_cancellation();
@@ -237,10 +235,10 @@ TYPED_TEST(ErrorsTest, AnErrorOfACancelledTaskBeatsItsCancellation) {
     s.cancel();
     co_await std::move(s);
   };
-  EXPECT_EQ(error_of(this->loop, root()), "failed on the way out");
+  EXPECT_EQ(error_of(loop, root()), "failed on the way out");
 }
 
-TYPED_TEST(ErrorsTest, AnErrorInAnInnerFramesChildReachesTheFirstFrameWhenCancelled) {
+LOOP_TEST(ErrorsTest, AnErrorInAnInnerFramesChildReachesTheFirstFrameWhenCancelled) {
   auto failing = []() -> Task<void> {
     auto guard = co_await ignore_cancellation();
     co_await yields(3);
@@ -256,12 +254,12 @@ TYPED_TEST(ErrorsTest, AnErrorInAnInnerFramesChildReachesTheFirstFrameWhenCancel
     s.cancel();
     co_await std::move(s);
   };
-  EXPECT_EQ(error_of(this->loop, root()), "inner");
+  EXPECT_EQ(error_of(loop, root()), "inner");
 }
 
 // --- L14: the first, and the others -------------------------------------------------------------
 
-TYPED_TEST(ErrorsTest, TheFirstErrorIsRethrownUnchangedAndTheOthersCanBeRead) {
+LOOP_TEST(ErrorsTest, TheFirstErrorIsRethrownUnchangedAndTheOthersCanBeRead) {
   struct First : std::runtime_error {
     explicit First(const void* id) : std::runtime_error("first"), self(id) {}
     const void* self;
@@ -297,10 +295,10 @@ TYPED_TEST(ErrorsTest, TheFirstErrorIsRethrownUnchangedAndTheOthersCanBeRead) {
       }
     }
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(ErrorsTest, UpToABoundTheOthersAreKeptAndAllAreCounted) {
+LOOP_TEST(ErrorsTest, UpToABoundTheOthersAreKeptAndAllAreCounted) {
   constexpr int kChildren = 2 * static_cast<int>(kErrorsKept) + 3;
   auto root = [&]() -> Task<void> {
     auto body = [&](Nursery& n) -> Task<NurseryEnd> {
@@ -316,10 +314,10 @@ TYPED_TEST(ErrorsTest, UpToABoundTheOthersAreKeptAndAllAreCounted) {
       EXPECT_EQ(others.kept.size(), kErrorsKept);
     }
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(ErrorsTest, AFramesOwnErrorComesFirstAndItsChildrensAfter) {
+LOOP_TEST(ErrorsTest, AFramesOwnErrorComesFirstAndItsChildrensAfter) {
   auto failing = []() -> Task<void> {
     auto guard = co_await ignore_cancellation();
     co_await yields(3);
@@ -343,10 +341,10 @@ TYPED_TEST(ErrorsTest, AFramesOwnErrorComesFirstAndItsChildrensAfter) {
       }
     }
   };
-  run_on(this->loop, outer());
+  run_on(loop, outer());
 }
 
-TYPED_TEST(ErrorsTest, OtherErrorsIsEmptyOutsideAHandlerAndForALoneError) {
+LOOP_TEST(ErrorsTest, OtherErrorsIsEmptyOutsideAHandlerAndForALoneError) {
   EXPECT_EQ(other_errors().count, 0u);
   auto root = []() -> Task<void> {
     try {
@@ -355,7 +353,7 @@ TYPED_TEST(ErrorsTest, OtherErrorsIsEmptyOutsideAHandlerAndForALoneError) {
       EXPECT_EQ(other_errors().count, 0u);
     }
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
 }  // namespace

@@ -13,9 +13,7 @@ namespace {
 using Failable = std::expected<void, std::string>;
 using End = std::expected<NurseryEnd, std::string>;
 
-template <class L>
-struct ExpectedNurseryTest : LoopTest<L> {};
-TYPED_TEST_SUITE(ExpectedNurseryTest, LoopTypes);
+struct ExpectedNurseryTest : EachLoopTest {};
 
 Task<Failable> succeed(int times) {
   co_await yields(times);
@@ -31,7 +29,7 @@ Task<Failable> wait_forever(Events& events) {
   co_return Failable();
 }
 
-TYPED_TEST(ExpectedNurseryTest, SucceedsWhenAllChildrenDo) {
+LOOP_TEST(ExpectedNurseryTest, SucceedsWhenAllChildrenDo) {
   auto test = [&]() -> Task<void> {
     auto body = [&](ExpectedNursery<std::string>& n) -> Task<End> {
       n.start(succeed(1));
@@ -41,10 +39,10 @@ TYPED_TEST(ExpectedNurseryTest, SucceedsWhenAllChildrenDo) {
     Failable result = co_await with_expected_nursery<std::string>(body);
     EXPECT_TRUE(result.has_value());
   };
-  run_on(this->loop, test());
+  run_on(loop, test());
 }
 
-TYPED_TEST(ExpectedNurseryTest, TheFirstErrorCancelsTheRestAndIsTheResult) {
+LOOP_TEST(ExpectedNurseryTest, TheFirstErrorCancelsTheRestAndIsTheResult) {
   Events events;
   auto test = [&]() -> Task<void> {
     auto body = [&](ExpectedNursery<std::string>& n) -> Task<End> {
@@ -57,10 +55,10 @@ TYPED_TEST(ExpectedNurseryTest, TheFirstErrorCancelsTheRestAndIsTheResult) {
     EXPECT_EQ(result.error(), "first");
     EXPECT_EQ(events, Events{"~sibling"});
   };
-  run_on(this->loop, test());
+  run_on(loop, test());
 }
 
-TYPED_TEST(ExpectedNurseryTest, TheBodysOwnErrorIsTheResult) {
+LOOP_TEST(ExpectedNurseryTest, TheBodysOwnErrorIsTheResult) {
   Events events;
   auto test = [&]() -> Task<void> {
     auto body = [&](ExpectedNursery<std::string>& n) -> Task<End> {
@@ -72,10 +70,10 @@ TYPED_TEST(ExpectedNurseryTest, TheBodysOwnErrorIsTheResult) {
     EXPECT_EQ(result.error(), "body");
     EXPECT_EQ(events, Events{"~sibling"});
   };
-  run_on(this->loop, test());
+  run_on(loop, test());
 }
 
-TYPED_TEST(ExpectedNurseryTest, AnExceptionBeatsAnErrorThatIsAValue) {
+LOOP_TEST(ExpectedNurseryTest, AnExceptionBeatsAnErrorThatIsAValue) {
   auto test = [&]() -> Task<void> {
     auto body = [&](ExpectedNursery<std::string>& n) -> Task<End> {
       n.start(throws_after(1, "thrown"));
@@ -84,7 +82,7 @@ TYPED_TEST(ExpectedNurseryTest, AnExceptionBeatsAnErrorThatIsAValue) {
     };
     EXPECT_THROW(co_await with_expected_nursery<std::string>(body), std::runtime_error);
   };
-  run_on(this->loop, test());
+  run_on(loop, test());
 }
 
 }  // namespace

@@ -20,9 +20,7 @@ using namespace weft;
 using namespace weft::test;
 using weft::testing::ThreadLoop;
 
-template <class L>
-struct ForeignTest : LoopTest<L> {};
-TYPED_TEST_SUITE(ForeignTest, LoopTypes);
+struct ForeignTest : EachLoopTest {};
 
 // --- The three kinds of await_suspend -----------------------------------------------------------
 
@@ -76,14 +74,14 @@ Task<int> both_ways() {
   co_return sum;
 }
 
-TYPED_TEST(ForeignTest, AwaitSuspendMayReturnVoid) {
-  EXPECT_EQ(run_on(this->loop, both_ways<VoidAwaiter>()), 2);
+LOOP_TEST(ForeignTest, AwaitSuspendMayReturnVoid) {
+  EXPECT_EQ(run_on(loop, both_ways<VoidAwaiter>()), 2);
 }
-TYPED_TEST(ForeignTest, AwaitSuspendMayReturnBool) {
-  EXPECT_EQ(run_on(this->loop, both_ways<BoolAwaiter>()), 2);
+LOOP_TEST(ForeignTest, AwaitSuspendMayReturnBool) {
+  EXPECT_EQ(run_on(loop, both_ways<BoolAwaiter>()), 2);
 }
-TYPED_TEST(ForeignTest, AwaitSuspendMayReturnAHandle) {
-  EXPECT_EQ(run_on(this->loop, both_ways<HandleAwaiter>()), 2);
+LOOP_TEST(ForeignTest, AwaitSuspendMayReturnAHandle) {
+  EXPECT_EQ(run_on(loop, both_ways<HandleAwaiter>()), 2);
 }
 
 // A coroutine of somebody else's library.
@@ -101,7 +99,7 @@ struct Other {
   std::coroutine_handle<> handle;
 };
 
-TYPED_TEST(ForeignTest, ATransferToAnotherCoroutineRunsIt) {
+LOOP_TEST(ForeignTest, ATransferToAnotherCoroutineRunsIt) {
   struct Transfer {
     explicit Transfer(bool& r) : ran(&r) {}
     [[nodiscard]] bool await_ready() const noexcept { return false; }
@@ -118,11 +116,11 @@ TYPED_TEST(ForeignTest, ATransferToAnotherCoroutineRunsIt) {
   };
   bool ran = false;
   auto body = [&]() -> Task<void> { co_await Transfer(ran); };
-  run_on(this->loop, body());
+  run_on(loop, body());
   EXPECT_TRUE(ran);
 }
 
-TYPED_TEST(ForeignTest, AnotherLibrarysCoroutineAwaitsATask) {
+LOOP_TEST(ForeignTest, AnotherLibrarysCoroutineAwaitsATask) {
   Events events;
   auto task = [&]() -> Task<int> {
     Marker frame(events, "frame");
@@ -140,11 +138,11 @@ TYPED_TEST(ForeignTest, AnotherLibrarysCoroutineAwaitsATask) {
     co_await gate;
     events.push_back("back");
   };
-  run_on(this->loop, body());
+  run_on(loop, body());
   EXPECT_EQ(events, (Events{"~frame", "6", "back"}));
 }
 
-TYPED_TEST(ForeignTest, AResumeNeverRunsTheTaskInline) {
+LOOP_TEST(ForeignTest, AResumeNeverRunsTheTaskInline) {
   Events events;
   auto waiter = [&](Gate& gate) -> Task<void> {
     co_await gate;
@@ -157,7 +155,7 @@ TYPED_TEST(ForeignTest, AResumeNeverRunsTheTaskInline) {
     events.push_back("fired");
     co_await std::move(s);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(events, (Events{"fired", "resumed"}));
 }
 
@@ -202,13 +200,13 @@ TEST(ForeignThreads, AnotherThreadMayResumeBeforeAwaitSuspendReturned) {
 
 // --- Forms --------------------------------------------------------------------------------------
 
-TYPED_TEST(ForeignTest, AReadyAwaiterDoesNotSuspend) {
+LOOP_TEST(ForeignTest, AReadyAwaiterDoesNotSuspend) {
   auto body = []() -> Task<void> {
     co_await std::suspend_never();
     std::suspend_never named;
     co_await named;
   };
-  run_on(this->loop, body());
+  run_on(loop, body());
 }
 
 struct Described {
@@ -238,16 +236,16 @@ struct FreeDescribed {
 };
 Described::Awaiter operator co_await(FreeDescribed d) { return Described::Awaiter(d.value); }
 
-TYPED_TEST(ForeignTest, AnAwaiterWhoseMoveIsDeletedIsBuiltInPlace) {
+LOOP_TEST(ForeignTest, AnAwaiterWhoseMoveIsDeletedIsBuiltInPlace) {
   auto body = []() -> Task<int> {
     int sum = co_await Described(1);
     sum += co_await FreeDescribed(2);
     co_return sum;
   };
-  EXPECT_EQ(run_on(this->loop, body()), 3);
+  EXPECT_EQ(run_on(loop, body()), 3);
 }
 
-TYPED_TEST(ForeignTest, ACallableThatReturnsAnAwaiterIsAwaited) {
+LOOP_TEST(ForeignTest, ACallableThatReturnsAnAwaiterIsAwaited) {
   auto body = []() -> Task<int> {
     std::coroutine_handle<> pending;
     auto make = [&pending] { return BoolAwaiter(When::inline_, pending); };
@@ -256,10 +254,10 @@ TYPED_TEST(ForeignTest, ACallableThatReturnsAnAwaiterIsAwaited) {
     sum += co_await describe;
     co_return sum;
   };
-  EXPECT_EQ(run_on(this->loop, body()), 6);
+  EXPECT_EQ(run_on(loop, body()), 6);
 }
 
-TYPED_TEST(ForeignTest, ExceptionsOfEveryStepReachTheAwaitingTask) {
+LOOP_TEST(ForeignTest, ExceptionsOfEveryStepReachTheAwaitingTask) {
   struct Throws {
     explicit Throws(int s) : step(s) {}
     bool await_ready() {
@@ -283,9 +281,9 @@ TYPED_TEST(ForeignTest, ExceptionsOfEveryStepReachTheAwaitingTask) {
     }
     co_return "none";
   };
-  EXPECT_EQ(run_on(this->loop, body(0)), "ready");
-  EXPECT_EQ(run_on(this->loop, body(1)), "suspend");
-  EXPECT_EQ(run_on(this->loop, body(2)), "resume");
+  EXPECT_EQ(run_on(loop, body(0)), "ready");
+  EXPECT_EQ(run_on(loop, body(1)), "suspend");
+  EXPECT_EQ(run_on(loop, body(2)), "resume");
 }
 
 // --- Seed 002's AsyncRead, in its three forms ---------------------------------------------------
@@ -343,27 +341,27 @@ Task<void> cancel_a_read(long result, Ended& ended) {
   ended.how = co_await s.outcome();
 }
 
-TYPED_TEST(ForeignTest, AsyncReadWithoutCancelDeliversAndIsCancelledAtTheNextAwait) {
+LOOP_TEST(ForeignTest, AsyncReadWithoutCancelDeliversAndIsCancelledAtTheNextAwait) {
   Ended ended;
-  run_on(this->loop, cancel_a_read<PlainRead>(5, ended));
+  run_on(loop, cancel_a_read<PlainRead>(5, ended));
   EXPECT_TRUE(ended.how.is_cancelled());
   EXPECT_EQ(ended.got, 5);
 }
-TYPED_TEST(ForeignTest, AsyncReadThatCancelsAtOnceEndsThere) {
+LOOP_TEST(ForeignTest, AsyncReadThatCancelsAtOnceEndsThere) {
   Ended ended;
-  run_on(this->loop, cancel_a_read<AbortableRead>(5, ended));
+  run_on(loop, cancel_a_read<AbortableRead>(5, ended));
   EXPECT_TRUE(ended.how.is_cancelled());
   EXPECT_EQ(ended.got, 0);
 }
-TYPED_TEST(ForeignTest, AsyncReadThatConfirmsLaterIsCancelledThen) {
+LOOP_TEST(ForeignTest, AsyncReadThatConfirmsLaterIsCancelledThen) {
   Ended ended;
-  run_on(this->loop, cancel_a_read<AskedRead>(-ECANCELED, ended));
+  run_on(loop, cancel_a_read<AskedRead>(-ECANCELED, ended));
   EXPECT_TRUE(ended.how.is_cancelled());
   EXPECT_EQ(ended.got, 0);
 }
-TYPED_TEST(ForeignTest, AsyncReadThatCompletedAfterAllDeliversItsBytes) {
+LOOP_TEST(ForeignTest, AsyncReadThatCompletedAfterAllDeliversItsBytes) {
   Ended ended;
-  run_on(this->loop, cancel_a_read<AskedRead>(7, ended));
+  run_on(loop, cancel_a_read<AskedRead>(7, ended));
   EXPECT_TRUE(ended.how.is_cancelled());
   EXPECT_EQ(ended.got, 7);
 }

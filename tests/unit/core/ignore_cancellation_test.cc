@@ -11,9 +11,7 @@ using namespace weft::test;
 
 constexpr CancelReason kWhy{"the test said so"};
 
-template <class L>
-struct IgnoreTest : LoopTest<L> {};
-TYPED_TEST_SUITE(IgnoreTest, LoopTypes);
+struct IgnoreTest : EachLoopTest {};
 
 // Starts `task`, lets it run for some turns, cancels it and returns how it ended.
 Task<Outcome<void>> cancelled_after(int turns, Task<void> task) {
@@ -23,7 +21,7 @@ Task<Outcome<void>> cancelled_after(int turns, Task<void> task) {
   co_return co_await s.outcome();
 }
 
-TYPED_TEST(IgnoreTest, IgnoreBeforeCancelPutsItOffUntilTheGuardIsLeft) {
+LOOP_TEST(IgnoreTest, IgnoreBeforeCancelPutsItOffUntilTheGuardIsLeft) {
   Events events;
   auto child = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
@@ -41,13 +39,13 @@ TYPED_TEST(IgnoreTest, IgnoreBeforeCancelPutsItOffUntilTheGuardIsLeft) {
     co_await yield();
     ADD_FAILURE();
   };
-  Outcome<void> how = run_on(this->loop, cancelled_after(2, child()));
+  Outcome<void> how = run_on(loop, cancelled_after(2, child()));
   EXPECT_TRUE(how.is_cancelled());
   EXPECT_EQ(&how.reason(), &kWhy);
   EXPECT_EQ(events, (Events{"went on", "guard left"}));
 }
 
-TYPED_TEST(IgnoreTest, CancelBeforeIgnoreEndsTheTask) {
+LOOP_TEST(IgnoreTest, CancelBeforeIgnoreEndsTheTask) {
   auto child = []() -> Task<void> {
     Scope& scope = co_await current_scope();
     scope.cancel();
@@ -59,10 +57,10 @@ TYPED_TEST(IgnoreTest, CancelBeforeIgnoreEndsTheTask) {
     Outcome<void> how = co_await s.outcome();
     EXPECT_TRUE(how.is_cancelled());
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(IgnoreTest, OnlyTheOutermostGuardCounts) {
+LOOP_TEST(IgnoreTest, OnlyTheOutermostGuardCounts) {
   Events events;
   auto child = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
@@ -82,12 +80,12 @@ TYPED_TEST(IgnoreTest, OnlyTheOutermostGuardCounts) {
     co_await yield();
     ADD_FAILURE();
   };
-  Outcome<void> how = run_on(this->loop, cancelled_after(2, child()));
+  Outcome<void> how = run_on(loop, cancelled_after(2, child()));
   EXPECT_TRUE(how.is_cancelled());
   EXPECT_EQ(events, (Events{"still shielded"}));
 }
 
-TYPED_TEST(IgnoreTest, GuardsNestAcrossInlineFrames) {
+LOOP_TEST(IgnoreTest, GuardsNestAcrossInlineFrames) {
   Events events;
   auto inner = [&]() -> Task<void> {
     auto guard = co_await ignore_cancellation();
@@ -106,12 +104,12 @@ TYPED_TEST(IgnoreTest, GuardsNestAcrossInlineFrames) {
     co_await yield();
     ADD_FAILURE();
   };
-  Outcome<void> how = run_on(this->loop, cancelled_after(2, child()));
+  Outcome<void> how = run_on(loop, cancelled_after(2, child()));
   EXPECT_TRUE(how.is_cancelled());
   EXPECT_EQ(events, (Events{"inner", "outer"}));
 }
 
-TYPED_TEST(IgnoreTest, AGuardInAnInnerFrameEndsWithIt) {
+LOOP_TEST(IgnoreTest, AGuardInAnInnerFrameEndsWithIt) {
   Events events;
   auto inner = [&]() -> Task<int> {
     auto guard = co_await ignore_cancellation();
@@ -124,12 +122,12 @@ TYPED_TEST(IgnoreTest, AGuardInAnInnerFrameEndsWithIt) {
     co_await yield();
     ADD_FAILURE();
   };
-  Outcome<void> how = run_on(this->loop, cancelled_after(2, child()));
+  Outcome<void> how = run_on(loop, cancelled_after(2, child()));
   EXPECT_TRUE(how.is_cancelled());
   EXPECT_EQ(events, (Events{"5"}));
 }
 
-TYPED_TEST(IgnoreTest, ItDefersTheWalkOverItsFramesChildrenAndHooks) {
+LOOP_TEST(IgnoreTest, ItDefersTheWalkOverItsFramesChildrenAndHooks) {
   Events events;
   auto child = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
@@ -145,12 +143,12 @@ TYPED_TEST(IgnoreTest, ItDefersTheWalkOverItsFramesChildrenAndHooks) {
     events.push_back("left");
     co_await suspend_forever();
   };
-  Outcome<void> how = run_on(this->loop, cancelled_after(2, child()));
+  Outcome<void> how = run_on(loop, cancelled_after(2, child()));
   EXPECT_TRUE(how.is_cancelled());
   EXPECT_EQ(events, (Events{"leaving", "hook", "left", "~child"}));
 }
 
-TYPED_TEST(IgnoreTest, FramesOutsideTheGuardAreWalkedAtOnce) {
+LOOP_TEST(IgnoreTest, FramesOutsideTheGuardAreWalkedAtOnce) {
   Events events;
   auto inner = [&]() -> Task<void> {
     auto guard = co_await ignore_cancellation();
@@ -162,12 +160,12 @@ TYPED_TEST(IgnoreTest, FramesOutsideTheGuardAreWalkedAtOnce) {
     co_await inner();
     co_await suspend_forever();
   };
-  Outcome<void> how = run_on(this->loop, cancelled_after(2, child()));
+  Outcome<void> how = run_on(loop, cancelled_after(2, child()));
   EXPECT_TRUE(how.is_cancelled());
   EXPECT_EQ(events, (Events{"~outside", "inner done"}));
 }
 
-TYPED_TEST(IgnoreTest, AChildStartedUnderTheGuardIsCancelledWhenItIsLeft) {
+LOOP_TEST(IgnoreTest, AChildStartedUnderTheGuardIsCancelledWhenItIsLeft) {
   Events events;
   auto child = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
@@ -179,11 +177,11 @@ TYPED_TEST(IgnoreTest, AChildStartedUnderTheGuardIsCancelledWhenItIsLeft) {
       events.push_back("leaving");
     }
   };
-  run_on(this->loop, child());
+  run_on(loop, child());
   EXPECT_EQ(events, (Events{"leaving", "~child"}));
 }
 
-TYPED_TEST(IgnoreTest, AChildOfAnOuterFrameStartedUnderTheGuardIsCancelledWhenItIsLeft) {
+LOOP_TEST(IgnoreTest, AChildOfAnOuterFrameStartedUnderTheGuardIsCancelledWhenItIsLeft) {
   Events events;
   auto inner = [&](Scope& outer) -> Task<void> {
     auto guard = co_await ignore_cancellation();
@@ -198,11 +196,11 @@ TYPED_TEST(IgnoreTest, AChildOfAnOuterFrameStartedUnderTheGuardIsCancelledWhenIt
     co_await inner(mine);
     // Ends by co_return, at no cancel point: its child is joined, so it must have been told.
   };
-  run_on(this->loop, outer());
+  run_on(loop, outer());
   EXPECT_EQ(events, (Events{"leaving", "~child"}));
 }
 
-TYPED_TEST(IgnoreTest, ANurseryUnderTheGuardIsNotCancelledByTheTasksCancel) {
+LOOP_TEST(IgnoreTest, ANurseryUnderTheGuardIsNotCancelledByTheTasksCancel) {
   Events events;
   auto child = [&]() -> Task<void> {
     auto guard = co_await ignore_cancellation();
@@ -215,12 +213,12 @@ TYPED_TEST(IgnoreTest, ANurseryUnderTheGuardIsNotCancelledByTheTasksCancel) {
     co_await with_nursery(body);
     events.push_back("joined");
   };
-  Outcome<void> how = run_on(this->loop, cancelled_after(2, child()));
+  Outcome<void> how = run_on(loop, cancelled_after(2, child()));
   EXPECT_TRUE(how.has_value());
   EXPECT_EQ(events, (Events{"body", "joined"}));
 }
 
-TYPED_TEST(IgnoreTest, ACancelThatFoundAWaitUnderTheGuardStrikesAfterIt) {
+LOOP_TEST(IgnoreTest, ACancelThatFoundAWaitUnderTheGuardStrikesAfterIt) {
   // The kick comes while the task is parked under the guard and must not call await_cancel.
   bool resumed = false;
   auto child = [&](Gate& gate) -> Task<void> {
@@ -242,7 +240,7 @@ TYPED_TEST(IgnoreTest, ACancelThatFoundAWaitUnderTheGuardStrikesAfterIt) {
     Outcome<void> how = co_await s.outcome();
     EXPECT_TRUE(how.is_cancelled());
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_TRUE(resumed);
 }
 

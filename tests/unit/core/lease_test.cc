@@ -18,11 +18,9 @@ using weft::testing::VirtualLoop;
 
 constexpr CancelReason kWhy{"the test said so"};
 
-template <class L>
-struct LeaseTest : LoopTest<L> {};
-TYPED_TEST_SUITE(LeaseTest, LoopTypes);
+struct LeaseTest : EachLoopTest {};
 
-TYPED_TEST(LeaseTest, AScopeDoesNotEndBeforeItsLeasesAreDropped) {
+LOOP_TEST(LeaseTest, AScopeDoesNotEndBeforeItsLeasesAreDropped) {
   Events events;
   PromiseChildLease lease;
   auto held = [&]() -> Task<void> {
@@ -40,11 +38,11 @@ TYPED_TEST(LeaseTest, AScopeDoesNotEndBeforeItsLeasesAreDropped) {
     events.push_back("ended");
     co_await std::move(dropper);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(events, (Events{"dropped", "ended"}));
 }
 
-TYPED_TEST(LeaseTest, ALeaseDroppedBeforeTheEndCostsNothing) {
+LOOP_TEST(LeaseTest, ALeaseDroppedBeforeTheEndCostsNothing) {
   auto body = []() -> Task<int> {
     Scope& scope = co_await current_scope();
     PromiseChildLease lease = scope.lease();
@@ -54,10 +52,10 @@ TYPED_TEST(LeaseTest, ALeaseDroppedBeforeTheEndCostsNothing) {
     EXPECT_FALSE(lease);
     co_return 1;
   };
-  EXPECT_EQ(run_on(this->loop, body()), 1);
+  EXPECT_EQ(run_on(loop, body()), 1);
 }
 
-TYPED_TEST(LeaseTest, EveryCopyHoldsTheScope) {
+LOOP_TEST(LeaseTest, EveryCopyHoldsTheScope) {
   Events events;
   std::vector<PromiseChildLease> leases;
   auto held = [&]() -> Task<void> {
@@ -79,11 +77,11 @@ TYPED_TEST(LeaseTest, EveryCopyHoldsTheScope) {
     events.push_back("ended");
     co_await std::move(dropper);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(events, (Events{"drop", "drop", "drop", "ended"}));
 }
 
-TYPED_TEST(LeaseTest, ALeaseStartsAChildAndStays) {
+LOOP_TEST(LeaseTest, ALeaseStartsAChildAndStays) {
   Events events;
   auto child = [&](std::string name) -> Task<void> {
     co_await yield();
@@ -101,11 +99,11 @@ TYPED_TEST(LeaseTest, ALeaseStartsAChildAndStays) {
     co_await body();
     events.push_back("ended");
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(events, (Events{"a", "b", "ended"}));
 }
 
-TYPED_TEST(LeaseTest, StartWithParentScopeConsumesTheLease) {
+LOOP_TEST(LeaseTest, StartWithParentScopeConsumesTheLease) {
   auto body = []() -> Task<int> {
     Scope& scope = co_await current_scope();
     PromiseChildLease lease = scope.lease();
@@ -117,10 +115,10 @@ TYPED_TEST(LeaseTest, StartWithParentScopeConsumesTheLease) {
     int second = co_await std::move(b);
     co_return first * 10 + second;
   };
-  EXPECT_EQ(run_on(this->loop, body()), 12);
+  EXPECT_EQ(run_on(loop, body()), 12);
 }
 
-TYPED_TEST(LeaseTest, AScopeThatWaitsForALeaseTakesOneMoreChildThroughIt) {
+LOOP_TEST(LeaseTest, AScopeThatWaitsForALeaseTakesOneMoreChildThroughIt) {
   Events events;
   PromiseChildLease lease;
   auto held = [&]() -> Task<void> {
@@ -142,11 +140,11 @@ TYPED_TEST(LeaseTest, AScopeThatWaitsForALeaseTakesOneMoreChildThroughIt) {
     events.push_back("ended");
     co_await std::move(l);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(events, (Events{"child", "ended"}));
 }
 
-TYPED_TEST(LeaseTest, AChildStartedThroughALeaseIntoACancelledScopeIsCancelled) {
+LOOP_TEST(LeaseTest, AChildStartedThroughALeaseIntoACancelledScopeIsCancelled) {
   auto body = []() -> Task<void> {
     Scope& scope = co_await current_scope();
     PromiseChildLease lease = scope.lease();
@@ -159,7 +157,7 @@ TYPED_TEST(LeaseTest, AChildStartedThroughALeaseIntoACancelledScopeIsCancelled) 
     Outcome<void> how = co_await before.outcome();
     EXPECT_TRUE(how.is_cancelled());
   };
-  run_on(this->loop, body());
+  run_on(loop, body());
 
   auto parent = [](StartedTask<void>* out) -> Task<void> {
     Scope& scope = co_await current_scope();
@@ -178,10 +176,10 @@ TYPED_TEST(LeaseTest, AChildStartedThroughALeaseIntoACancelledScopeIsCancelled) 
       EXPECT_EQ(&how.reason(), &kWhy);
     }
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(LeaseTest, ALeasesErrorBelongsToTheScope) {
+LOOP_TEST(LeaseTest, ALeasesErrorBelongsToTheScope) {
   auto body = []() -> Task<void> {
     auto in_nursery = [](Nursery& n) -> Task<NurseryEnd> {
       n.lease().start(throws_after(1, "leased"));
@@ -195,10 +193,10 @@ TYPED_TEST(LeaseTest, ALeasesErrorBelongsToTheScope) {
       EXPECT_STREQ(error.what(), "leased");
     }
   };
-  run_on(this->loop, body());
+  run_on(loop, body());
 }
 
-TYPED_TEST(LeaseTest, ANurseryStaysOpenWhileItsCancelHandleLives) {
+LOOP_TEST(LeaseTest, ANurseryStaysOpenWhileItsCancelHandleLives) {
   Events events;
   PromiseChildLease handle;
   auto drop = [&]() -> Task<void> {
@@ -218,11 +216,11 @@ TYPED_TEST(LeaseTest, ANurseryStaysOpenWhileItsCancelHandleLives) {
     events.push_back("ended");
     co_await std::move(d);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(events, (Events{"cancelled", "~child", "ended"}));
 }
 
-TYPED_TEST(LeaseTest, ACancelledTaskWaitsForItsLeasesBeforeItsFrameIsDestroyed) {
+LOOP_TEST(LeaseTest, ACancelledTaskWaitsForItsLeasesBeforeItsFrameIsDestroyed) {
   Events events;
   PromiseChildLease lease;
   auto held = [&]() -> Task<void> {
@@ -241,7 +239,7 @@ TYPED_TEST(LeaseTest, ACancelledTaskWaitsForItsLeasesBeforeItsFrameIsDestroyed) 
     Outcome<void> how = co_await s.outcome();
     EXPECT_TRUE(how.is_cancelled());
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(events, (Events{"dropped", "~frame"}));
 }
 

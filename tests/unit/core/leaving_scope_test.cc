@@ -11,9 +11,7 @@
 namespace weft::test {
 namespace {
 
-template <class L>
-struct LeavingScopeTest : LoopTest<L> {};
-TYPED_TEST_SUITE(LeavingScopeTest, LoopTypes);
+struct LeavingScopeTest : EachLoopTest {};
 
 using Failable = std::expected<int, std::string>;
 
@@ -34,7 +32,7 @@ Task<Failable> returns(PromiseChildLease& lease) {
   co_return 1;
 }
 
-TYPED_TEST(LeavingScopeTest, AChildThatArrivesAfterAnExceptionIsCancelled) {
+LOOP_TEST(LeavingScopeTest, AChildThatArrivesAfterAnExceptionIsCancelled) {
   auto test = [&]() -> Task<void> {
     auto& scope = co_await current_scope();
     PromiseChildLease lease;
@@ -45,10 +43,10 @@ TYPED_TEST(LeavingScopeTest, AChildThatArrivesAfterAnExceptionIsCancelled) {
     Outcome<Failable> how = co_await task.outcome();
     EXPECT_TRUE(how.has_error());
   };
-  run_on(this->loop, test());
+  run_on(loop, test());
 }
 
-TYPED_TEST(LeavingScopeTest, AChildThatArrivesAfterAnOkErrorIsCancelled) {
+LOOP_TEST(LeavingScopeTest, AChildThatArrivesAfterAnOkErrorIsCancelled) {
   auto test = [&]() -> Task<void> {
     auto& scope = co_await current_scope();
     PromiseChildLease lease;
@@ -59,10 +57,10 @@ TYPED_TEST(LeavingScopeTest, AChildThatArrivesAfterAnOkErrorIsCancelled) {
     Failable result = co_await std::move(task);
     EXPECT_EQ(result.error(), "left");
   };
-  run_on(this->loop, test());
+  run_on(loop, test());
 }
 
-TYPED_TEST(LeavingScopeTest, AChildThatArrivesAfterCoReturnIsJoined) {
+LOOP_TEST(LeavingScopeTest, AChildThatArrivesAfterCoReturnIsJoined) {
   Events events;
   auto test = [&]() -> Task<void> {
     auto& scope = co_await current_scope();
@@ -79,7 +77,7 @@ TYPED_TEST(LeavingScopeTest, AChildThatArrivesAfterCoReturnIsJoined) {
     EXPECT_EQ(result.value(), 1);
     EXPECT_EQ(events, Events{"ran to its end"});
   };
-  run_on(this->loop, test());
+  run_on(loop, test());
 }
 
 }  // namespace

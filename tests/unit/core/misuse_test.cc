@@ -18,9 +18,7 @@ using namespace weft::test;
 using weft::testing::ThreadLoop;
 using weft::testing::VirtualLoop;
 
-template <class L>
-struct MisuseTest : LoopTest<L> {};
-TYPED_TEST_SUITE(MisuseTest, LoopTypes);
+struct MisuseTest : EachLoopTest {};
 
 // The text of the UsageError that fn throws; "" if it throws none.
 template <class Fn>
@@ -40,7 +38,7 @@ std::string usage_error(Fn&& fn) {
 
 // --- Tasks and handles --------------------------------------------------------------------------
 
-TYPED_TEST(MisuseTest, AwaitingAMovedFromOrUsedTaskThrows) {
+LOOP_TEST(MisuseTest, AwaitingAMovedFromOrUsedTaskThrows) {
   auto body = []() -> Task<void> {
     Task<int> task = returns(1);
     Task<int> moved = std::move(task);
@@ -62,18 +60,18 @@ TYPED_TEST(MisuseTest, AwaitingAMovedFromOrUsedTaskThrows) {
     }
     EXPECT_TRUE(twice) << "a finished Task was awaited";
   };
-  run_on(this->loop, body());
+  run_on(loop, body());
 }
 
-TYPED_TEST(MisuseTest, StartingOrRunningAnEmptyTaskThrows) {
-  EXPECT_USAGE_ERROR(run_on(this->loop, Task<void>()), "empty");
+LOOP_TEST(MisuseTest, StartingOrRunningAnEmptyTaskThrows) {
+  EXPECT_USAGE_ERROR(run_on(loop, Task<void>()), "empty");
   auto body = []() -> Task<void> {
     Scope& scope = co_await current_scope();
     EXPECT_USAGE_ERROR(Task<void>().start(scope).detach(), "empty");
     EXPECT_USAGE_ERROR(Task<void>().start_immediate(scope).detach(), "empty");
     EXPECT_USAGE_ERROR(Task<void>().start_with_parent_scope(scope.lease()).detach(), "empty");
   };
-  run_on(this->loop, body());
+  run_on(loop, body());
   auto in_nursery = []() -> Task<void> {
     auto b = [](Nursery& n) -> Task<NurseryEnd> {
       EXPECT_USAGE_ERROR(n.start(Task<void>()), "empty");
@@ -81,10 +79,10 @@ TYPED_TEST(MisuseTest, StartingOrRunningAnEmptyTaskThrows) {
     };
     co_await with_nursery(b);
   };
-  run_on(this->loop, in_nursery());
+  run_on(loop, in_nursery());
 }
 
-TYPED_TEST(MisuseTest, UsingAnEmptyHandleThrows) {
+LOOP_TEST(MisuseTest, UsingAnEmptyHandleThrows) {
   auto body = []() -> Task<void> {
     StartedTask<int> empty;
     EXPECT_TRUE(empty.is_done());
@@ -100,10 +98,10 @@ TYPED_TEST(MisuseTest, UsingAnEmptyHandleThrows) {
     }
     EXPECT_TRUE(thrown);
   };
-  run_on(this->loop, body());
+  run_on(loop, body());
 }
 
-TYPED_TEST(MisuseTest, AnEmptyLeaseThrowsAndLeaksNothing) {
+LOOP_TEST(MisuseTest, AnEmptyLeaseThrowsAndLeaksNothing) {
   auto holds = [](Counted) -> Task<void> { co_return; };
   auto body = [&]() -> Task<void> {
     PromiseChildLease empty;
@@ -117,10 +115,10 @@ TYPED_TEST(MisuseTest, AnEmptyLeaseThrowsAndLeaksNothing) {
     EXPECT_EQ(Counted::live, 0);
     co_return;
   };
-  run_on(this->loop, body());
+  run_on(loop, body());
 }
 
-TYPED_TEST(MisuseTest, ASecondWaiterOfOneHandleThrows) {
+LOOP_TEST(MisuseTest, ASecondWaiterOfOneHandleThrows) {
   auto body = []() -> Task<void> {
     StartedTask<void> s = parked().start_in_current_scope();
     auto wait = [&]() -> Task<void> { static_cast<void>(co_await s.outcome()); };
@@ -135,7 +133,7 @@ TYPED_TEST(MisuseTest, ASecondWaiterOfOneHandleThrows) {
     Outcome<void> served = co_await first.outcome();
     EXPECT_TRUE(served.has_value());
   };
-  run_on(this->loop, body());
+  run_on(loop, body());
 }
 
 // --- Scopes, nurseries and loops ----------------------------------------------------------------
@@ -145,29 +143,29 @@ TEST(Misuse, StartInCurrentScopeOutsideATaskThrows) {
   EXPECT_USAGE_ERROR(returns(1).start_immediate_in_current_scope().detach(), "no current scope");
 }
 
-TYPED_TEST(MisuseTest, ARunInsideARunOfTheSameLoopThrows) {
+LOOP_TEST(MisuseTest, ARunInsideARunOfTheSameLoopThrows) {
   auto body = [&]() -> Task<void> {
-    EXPECT_USAGE_ERROR(run_on(this->loop, returns(1)), "runs already");
+    EXPECT_USAGE_ERROR(run_on(loop, returns(1)), "runs already");
     co_return;
   };
-  run_on(this->loop, body());
-  EXPECT_EQ(run_on(this->loop, returns(2)), 2);  // and the loop is none the worse
+  run_on(loop, body());
+  EXPECT_EQ(run_on(loop, returns(2)), 2);  // and the loop is none the worse
 }
 
-TYPED_TEST(MisuseTest, ARunOfAnotherLoopInsideIsAllowed) {
+LOOP_TEST(MisuseTest, ARunOfAnotherLoopInsideIsAllowed) {
   auto body = [&]() -> Task<int> {
     Scope& mine = co_await current_scope();
-    TypeParam inner;
+    AnyLoop inner(loop.kind());
     int value = run_on(inner, returns(3));
     StartedTask<int> s = returns(4).start_in_current_scope();  // the current task is back
     EXPECT_EQ(&detail::running_scope("test"), &mine);
     value += co_await std::move(s);
     co_return value;
   };
-  EXPECT_EQ(run_on(this->loop, body()), 7);
+  EXPECT_EQ(run_on(loop, body()), 7);
 }
 
-TYPED_TEST(MisuseTest, ScopeCallsOffHomeThrow) {
+LOOP_TEST(MisuseTest, ScopeCallsOffHomeThrow) {
   auto body = []() -> Task<void> {
     Scope& scope = co_await current_scope();
     auto in_nursery = [&](Nursery& n) -> Task<NurseryEnd> {
@@ -194,10 +192,10 @@ TYPED_TEST(MisuseTest, ScopeCallsOffHomeThrow) {
     };
     co_await with_nursery(in_nursery);
   };
-  run_on(this->loop, body());
+  run_on(loop, body());
 }
 
-TYPED_TEST(MisuseTest, AnImmediateStartOffLoopThrows) {
+LOOP_TEST(MisuseTest, AnImmediateStartOffLoopThrows) {
   auto body = []() -> Task<void> {
     Scope& scope = co_await current_scope();
     std::thread([lease = scope.lease()]() mutable {
@@ -205,10 +203,10 @@ TYPED_TEST(MisuseTest, AnImmediateStartOffLoopThrows) {
                          "event loop");
     }).join();
   };
-  run_on(this->loop, body());
+  run_on(loop, body());
 }
 
-TYPED_TEST(MisuseTest, ANurseryThatHasEndedTakesNoMoreChildren) {
+LOOP_TEST(MisuseTest, ANurseryThatHasEndedTakesNoMoreChildren) {
   // Between its end and its caller's next step another task may still hold a reference.
   auto root = [&]() -> Task<void> {
     Nursery* ended = nullptr;
@@ -229,10 +227,10 @@ TYPED_TEST(MisuseTest, ANurseryThatHasEndedTakesNoMoreChildren) {
     co_await with_nursery(body);
     EXPECT_TRUE(tried) << "the test came too late to see anything";
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(MisuseTest, AScopeWhoseFrameIsBeingDestroyedTakesNoMoreChildren) {
+LOOP_TEST(MisuseTest, AScopeWhoseFrameIsBeingDestroyedTakesNoMoreChildren) {
   // A cancelled task's locals die after its children were joined: nobody would wait for one more.
   int refused = 0;
   auto inner = [&]() -> Task<void> {
@@ -259,11 +257,11 @@ TYPED_TEST(MisuseTest, AScopeWhoseFrameIsBeingDestroyedTakesNoMoreChildren) {
     Outcome<void> how = co_await s.outcome();
     EXPECT_TRUE(how.is_cancelled());
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(refused, 2);
 }
 
-TYPED_TEST(MisuseTest, TooManyLoopsThrow) {
+LOOP_TEST(MisuseTest, TooManyLoopsThrow) {
   std::vector<std::unique_ptr<VirtualLoop>> loops;
   std::string what = usage_error([&] {
     for (detail::HomeIndex i = 0; i <= detail::kLoopsMax; ++i) {
@@ -394,7 +392,7 @@ Task<void> with_a_child_or_without(StartsWhenItDies parameter, bool child) {
   if (child) yields(2).start(scope).detach();
 }
 
-TYPED_TEST(MisuseTest, AFrameThatIsBeingDestroyedTakesNoChild) {
+LOOP_TEST(MisuseTest, AFrameThatIsBeingDestroyedTakesNoChild) {
   for (bool child : {false, true}) {
     for (bool in_line : {false, true}) {
       bool refused = false;
@@ -408,7 +406,7 @@ TYPED_TEST(MisuseTest, AFrameThatIsBeingDestroyedTakesNoChild) {
           co_await std::move(started);
         }
       };
-      run_on(this->loop, body());
+      run_on(loop, body());
       EXPECT_TRUE(refused) << (child ? "after a join" : "") << (in_line ? ", in line" : "");
     }
   }

@@ -14,16 +14,14 @@ using namespace weft::test;
 
 constexpr CancelReason kWhy{"the test said so"};
 
-template <class L>
-struct NurseryTest : LoopTest<L> {};
-TYPED_TEST_SUITE(NurseryTest, LoopTypes);
+struct NurseryTest : EachLoopTest {};
 
 Task<void> note_after(Events& events, int turns, std::string name) {
   co_await yields(turns);
   events.push_back(name);
 }
 
-TYPED_TEST(NurseryTest, JoinsItsChildrenWhileTheCallersLocalsLive) {
+LOOP_TEST(NurseryTest, JoinsItsChildrenWhileTheCallersLocalsLive) {
   auto root = []() -> Task<int> {
     int sum = 0;  // children refer to it
     auto add = [&sum](int value) -> Task<void> {
@@ -39,18 +37,18 @@ TYPED_TEST(NurseryTest, JoinsItsChildrenWhileTheCallersLocalsLive) {
     co_await with_nursery(body);
     co_return sum;
   };
-  EXPECT_EQ(run_on(this->loop, root()), 6);
+  EXPECT_EQ(run_on(loop, root()), 6);
 }
 
-TYPED_TEST(NurseryTest, AnEmptyNurseryEnds) {
+LOOP_TEST(NurseryTest, AnEmptyNurseryEnds) {
   auto root = []() -> Task<void> {
     auto body = [](Nursery&) -> Task<NurseryEnd> { co_return join; };
     co_await with_nursery(body);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(NurseryTest, ABodyThatReturnsCancelCancelsItsChildren) {
+LOOP_TEST(NurseryTest, ABodyThatReturnsCancelCancelsItsChildren) {
   Events events;
   auto root = [&]() -> Task<void> {
     Scope& mine = co_await current_scope();
@@ -64,11 +62,11 @@ TYPED_TEST(NurseryTest, ABodyThatReturnsCancelCancelsItsChildren) {
     events.push_back("after");
     EXPECT_FALSE(mine.is_cancelled());
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(events, (Events{"~a", "~b", "after"}));
 }
 
-TYPED_TEST(NurseryTest, SizeCountsTheBodyAndEveryChildThatHasNotEnded) {
+LOOP_TEST(NurseryTest, SizeCountsTheBodyAndEveryChildThatHasNotEnded) {
   auto root = []() -> Task<void> {
     auto body = [](Nursery& n) -> Task<NurseryEnd> {
       EXPECT_EQ(n.size(), 1u);
@@ -81,10 +79,10 @@ TYPED_TEST(NurseryTest, SizeCountsTheBodyAndEveryChildThatHasNotEnded) {
     };
     co_await with_nursery(body);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(NurseryTest, CancelReachesEveryChildInStartOrderBeforeAnyTaskRuns) {
+LOOP_TEST(NurseryTest, CancelReachesEveryChildInStartOrderBeforeAnyTaskRuns) {
   Events events;
   auto child = [&](int number) -> Task<void> {
     Scope& scope = co_await current_scope();
@@ -103,12 +101,12 @@ TYPED_TEST(NurseryTest, CancelReachesEveryChildInStartOrderBeforeAnyTaskRuns) {
     };
     co_await with_nursery(body);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(events, (Events{"asked", "cancel 0", "cancel 1", "cancel 2", "~child 0", "~child 1",
                             "~child 2"}));
 }
 
-TYPED_TEST(NurseryTest, CancellingTheAwaitingTaskCancelsBodyAndChildrenWithItsReason) {
+LOOP_TEST(NurseryTest, CancellingTheAwaitingTaskCancelsBodyAndChildrenWithItsReason) {
   Events events;
   const CancelReason* seen = nullptr;
   auto user = [&]() -> Task<void> {
@@ -140,12 +138,12 @@ TYPED_TEST(NurseryTest, CancellingTheAwaitingTaskCancelsBodyAndChildrenWithItsRe
     EXPECT_TRUE(how.is_cancelled());
     if (how.is_cancelled()) seen = &how.reason();
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(seen, &kWhy);
   EXPECT_EQ(events, (Events{"~body", "child saw it", "~user"}));
 }
 
-TYPED_TEST(NurseryTest, CancellingTheNurseryNeverTouchesTheCallersWord) {
+LOOP_TEST(NurseryTest, CancellingTheNurseryNeverTouchesTheCallersWord) {
   auto root = []() -> Task<void> {
     Scope& mine = co_await current_scope();
     auto body = [](Nursery& n) -> Task<NurseryEnd> {
@@ -159,10 +157,10 @@ TYPED_TEST(NurseryTest, CancellingTheNurseryNeverTouchesTheCallersWord) {
     EXPECT_FALSE(mine.is_cancelled());
     co_await yield();  // and the caller goes on
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(NurseryTest, StartingAfterCancelRunsTheChildToItsFirstAwait) {
+LOOP_TEST(NurseryTest, StartingAfterCancelRunsTheChildToItsFirstAwait) {
   Events events;
   auto child = [&]() -> Task<void> {
     events.push_back("entered");
@@ -177,11 +175,11 @@ TYPED_TEST(NurseryTest, StartingAfterCancelRunsTheChildToItsFirstAwait) {
     };
     co_await with_nursery(body);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(events, (Events{"entered"}));
 }
 
-TYPED_TEST(NurseryTest, AwaitedByACancelledTaskItRunsBodyAndChildrenToTheirFirstAwait) {
+LOOP_TEST(NurseryTest, AwaitedByACancelledTaskItRunsBodyAndChildrenToTheirFirstAwait) {
   Events events;
   auto user = [&]() -> Task<void> {
     Scope& mine = co_await current_scope();
@@ -201,11 +199,11 @@ TYPED_TEST(NurseryTest, AwaitedByACancelledTaskItRunsBodyAndChildrenToTheirFirst
     Outcome<void> how = co_await s.outcome();
     EXPECT_TRUE(how.is_cancelled());
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(events, (Events{"body"}));
 }
 
-TYPED_TEST(NurseryTest, ANurseryWhoseTasksAllFinishedDespiteTheCancelDelivers) {
+LOOP_TEST(NurseryTest, ANurseryWhoseTasksAllFinishedDespiteTheCancelDelivers) {
   bool after = false;
   auto user = [&]() -> Task<void> {
     auto body = [](Nursery&) -> Task<NurseryEnd> {
@@ -225,11 +223,11 @@ TYPED_TEST(NurseryTest, ANurseryWhoseTasksAllFinishedDespiteTheCancelDelivers) {
     Outcome<void> how = co_await s.outcome();
     EXPECT_TRUE(how.is_cancelled());
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_TRUE(after);
 }
 
-TYPED_TEST(NurseryTest, AChildsErrorCancelsTheRestAndIsRethrownOnceAllEnded) {
+LOOP_TEST(NurseryTest, AChildsErrorCancelsTheRestAndIsRethrownOnceAllEnded) {
   Events events;
   auto root = [&]() -> Task<void> {
     auto body = [&](Nursery& n) -> Task<NurseryEnd> {
@@ -246,11 +244,11 @@ TYPED_TEST(NurseryTest, AChildsErrorCancelsTheRestAndIsRethrownOnceAllEnded) {
       events.push_back(error.what());
     }
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(events, (Events{"~body", "~sibling", "child"}));
 }
 
-TYPED_TEST(NurseryTest, ABodysErrorCancelsTheChildren) {
+LOOP_TEST(NurseryTest, ABodysErrorCancelsTheChildren) {
   Events events;
   auto root = [&]() -> Task<void> {
     auto body = [&](Nursery& n) -> Task<NurseryEnd> {
@@ -264,11 +262,11 @@ TYPED_TEST(NurseryTest, ABodysErrorCancelsTheChildren) {
       events.push_back(error.what());
     }
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(events, (Events{"~child", "body"}));
 }
 
-TYPED_TEST(NurseryTest, AChildStartsSiblings) {
+LOOP_TEST(NurseryTest, AChildStartsSiblings) {
   Events events;
   auto root = [&]() -> Task<void> {
     auto child = [&](Nursery& n) -> Task<void> {
@@ -282,11 +280,11 @@ TYPED_TEST(NurseryTest, AChildStartsSiblings) {
     co_await with_nursery(body);
     events.push_back("after");
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(events, (Events{"grandchild", "after"}));
 }
 
-TYPED_TEST(NurseryTest, ACallbackOfTheLoopStartsChildren) {
+LOOP_TEST(NurseryTest, ACallbackOfTheLoopStartsChildren) {
   Events events;
   struct Callback : Runnable {
     Callback(Nursery& of, Events& log) : Runnable(&call), nursery(&of), events(&log) {}
@@ -300,17 +298,17 @@ TYPED_TEST(NurseryTest, ACallbackOfTheLoopStartsChildren) {
   auto root = [&]() -> Task<void> {
     auto body = [&](Nursery& n) -> Task<NurseryEnd> {
       Callback callback(n, events);
-      EXPECT_TRUE(this->loop.post(callback));
+      EXPECT_TRUE(loop.loop().post(callback));
       co_await yields(4);
       co_return join;
     };
     co_await with_nursery(body);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(events, (Events{"from a callback"}));
 }
 
-TYPED_TEST(NurseryTest, StartKeepsACallableAndItsArgumentsAlive) {
+LOOP_TEST(NurseryTest, StartKeepsACallableAndItsArgumentsAlive) {
   int got = 0;
   auto root = [&]() -> Task<void> {
     auto body = [&](Nursery& n) -> Task<NurseryEnd> {
@@ -326,12 +324,12 @@ TYPED_TEST(NurseryTest, StartKeepsACallableAndItsArgumentsAlive) {
     };
     co_await with_nursery(body);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(got, 7);
   EXPECT_EQ(Counted::live, 0);
 }
 
-TYPED_TEST(NurseryTest, AHandleInANurseryOwnsItsError) {
+LOOP_TEST(NurseryTest, AHandleInANurseryOwnsItsError) {
   auto root = []() -> Task<void> {
     auto body = [](Nursery& n) -> Task<NurseryEnd> {
       StartedTask<void> s = throws_after(1, "mine").start(n);
@@ -341,10 +339,10 @@ TYPED_TEST(NurseryTest, AHandleInANurseryOwnsItsError) {
     };
     co_await with_nursery(body);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(NurseryTest, NurseriesNest) {
+LOOP_TEST(NurseryTest, NurseriesNest) {
   Events events;
   auto root = [&]() -> Task<void> {
     auto inner = [&](Nursery& n) -> Task<NurseryEnd> {
@@ -359,11 +357,11 @@ TYPED_TEST(NurseryTest, NurseriesNest) {
     };
     co_await with_nursery(outer);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(events, (Events{"inner child", "inner ended", "outer child"}));
 }
 
-TYPED_TEST(NurseryTest, ADescriptionOutlivesTheBodyThatItWasMadeOf) {
+LOOP_TEST(NurseryTest, ADescriptionOutlivesTheBodyThatItWasMadeOf) {
   int sum = 0;
   auto describe = [&sum](int n) {
     auto body = [&sum, n](Nursery&) -> Task<NurseryEnd> {
@@ -378,11 +376,11 @@ TYPED_TEST(NurseryTest, ADescriptionOutlivesTheBodyThatItWasMadeOf) {
     auto description = describe(4);
     co_await std::move(description);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(sum, 4);
 }
 
-TYPED_TEST(NurseryTest, ANamedBodyThatCannotBeCopiedIsReferredTo) {
+LOOP_TEST(NurseryTest, ANamedBodyThatCannotBeCopiedIsReferredTo) {
   int seen = 0;
   auto root = [&]() -> Task<void> {
     auto body = [&seen, kept = std::make_unique<int>(5)](Nursery&) -> Task<NurseryEnd> {
@@ -392,7 +390,7 @@ TYPED_TEST(NurseryTest, ANamedBodyThatCannotBeCopiedIsReferredTo) {
     };
     co_await with_nursery(body);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(seen, 5);
 }
 

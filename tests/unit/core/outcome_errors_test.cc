@@ -16,9 +16,7 @@ using namespace weft;
 using namespace weft::test;
 using weft::testing::LoopThread;
 
-template <class L>
-struct OutcomeErrorsTest : LoopTest<L> {};
-TYPED_TEST_SUITE(OutcomeErrorsTest, LoopTypes);
+struct OutcomeErrorsTest : EachLoopTest {};
 
 static_assert(sizeof(Outcome<void>) == 3 * sizeof(void*), "a pointer more than a lone error");
 static_assert(sizeof(Outcome<std::string>) == sizeof(std::string) + sizeof(void*));
@@ -57,7 +55,7 @@ Task<void> fails_manifold(std::string name, int children) {
   co_await with_nursery(body);
 }
 
-TYPED_TEST(OutcomeErrorsTest, AnOutcomeHasTheFirstAndTheOthers) {
+LOOP_TEST(OutcomeErrorsTest, AnOutcomeHasTheFirstAndTheOthers) {
   auto root = []() -> Task<void> {
     StartedTask<void> s = fails_manifold("e", 5).start_in_current_scope();
     Outcome<void> how = co_await s.outcome();
@@ -70,10 +68,10 @@ TYPED_TEST(OutcomeErrorsTest, AnOutcomeHasTheFirstAndTheOthers) {
     std::string line = co_await line_caught(std::move(s));
     EXPECT_EQ(line, "e0 | e1 e2 e3 e4 of 4");
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(OutcomeErrorsTest, BeyondTheBoundTheOthersAreCounted) {
+LOOP_TEST(OutcomeErrorsTest, BeyondTheBoundTheOthersAreCounted) {
   constexpr int kChildren = 3 * static_cast<int>(kErrorsKept);
   auto root = []() -> Task<void> {
     StartedTask<void> s = fails_manifold("e", kChildren).start_in_current_scope();
@@ -81,10 +79,10 @@ TYPED_TEST(OutcomeErrorsTest, BeyondTheBoundTheOthersAreCounted) {
     EXPECT_EQ(how.other_errors().kept.size(), kErrorsKept);
     EXPECT_EQ(how.other_errors().count, std::size_t{kChildren} - 1);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(OutcomeErrorsTest, ALoneErrorAValueAndACancellationHaveNoOthers) {
+LOOP_TEST(OutcomeErrorsTest, ALoneErrorAValueAndACancellationHaveNoOthers) {
   auto root = []() -> Task<void> {
     StartedTask<void> lone = throws_after(0, "lone").start_in_current_scope();
     StartedTask<void> value = yields(1).start_in_current_scope();
@@ -97,10 +95,10 @@ TYPED_TEST(OutcomeErrorsTest, ALoneErrorAValueAndACancellationHaveNoOthers) {
     how = co_await cancelled.outcome();
     EXPECT_EQ(how.other_errors().count, 0u);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(OutcomeErrorsTest, GettingAnOutcomeBringsTheOthersAlong) {
+LOOP_TEST(OutcomeErrorsTest, GettingAnOutcomeBringsTheOthersAlong) {
   auto root = []() -> Task<void> {
     StartedTask<void> s = fails_manifold("e", 3).start_in_current_scope();
     Outcome<void> how = co_await s.outcome();
@@ -115,10 +113,10 @@ TYPED_TEST(OutcomeErrorsTest, GettingAnOutcomeBringsTheOthersAlong) {
       EXPECT_EQ(in_one_line(error.what(), other_errors()), "e0 | e1 e2 of 2");
     }
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(OutcomeErrorsTest, TwoFailuresAtOnceKeepTheirOwnOthers) {
+LOOP_TEST(OutcomeErrorsTest, TwoFailuresAtOnceKeepTheirOwnOthers) {
   auto root = []() -> Task<void> {
     StartedTask<void> a = fails_manifold("a", 3).start_in_current_scope();
     StartedTask<void> b = fails_manifold("b", 4).start_in_current_scope();
@@ -137,11 +135,11 @@ TYPED_TEST(OutcomeErrorsTest, TwoFailuresAtOnceKeepTheirOwnOthers) {
       EXPECT_EQ(in_one_line(outer.what(), other_errors()), "a0 | a1 a2 of 2");
     }
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
 // The error stands in its frame while the children are joined, and many others fail meanwhile.
-TYPED_TEST(OutcomeErrorsTest, AnErrorThatWaitsForItsScopeKeepsItsOthers) {
+LOOP_TEST(OutcomeErrorsTest, AnErrorThatWaitsForItsScopeKeepsItsOthers) {
   auto noisy = []() -> Task<void> {
     auto guard = co_await ignore_cancellation();
     for (int i = 0; i < 20; ++i) {
@@ -162,10 +160,10 @@ TYPED_TEST(OutcomeErrorsTest, AnErrorThatWaitsForItsScopeKeepsItsOthers) {
     how = co_await in_line.outcome();
     EXPECT_EQ(line_of(how), "e0 | e1 e2 e3 of 3");
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(OutcomeErrorsTest, ErrorsOfTheScopeItPassesComeAfter) {
+LOOP_TEST(OutcomeErrorsTest, ErrorsOfTheScopeItPassesComeAfter) {
   auto failing = [](std::string what) -> Task<void> {
     auto guard = co_await ignore_cancellation();
     co_await yields(10);
@@ -180,10 +178,10 @@ TYPED_TEST(OutcomeErrorsTest, ErrorsOfTheScopeItPassesComeAfter) {
     Outcome<void> how = co_await s.outcome();
     EXPECT_EQ(line_of(how), "e0 | e1 late of 2");
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(OutcomeErrorsTest, AChildHandsItsOthersToItsScope) {
+LOOP_TEST(OutcomeErrorsTest, AChildHandsItsOthersToItsScope) {
   auto parent = []() -> Task<void> {
     fails_manifold("a", 2).start_in_current_scope().detach();
     fails_manifold("b", 3).start_in_current_scope().detach();
@@ -194,10 +192,10 @@ TYPED_TEST(OutcomeErrorsTest, AChildHandsItsOthersToItsScope) {
     Outcome<void> how = co_await s.outcome();
     EXPECT_EQ(line_of(how), "a0 | a1 b0 b1 b2 of 4");
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(OutcomeErrorsTest, ACancelledTaskWhoseChildrenFailedHasTheirErrors) {
+LOOP_TEST(OutcomeErrorsTest, ACancelledTaskWhoseChildrenFailedHasTheirErrors) {
   auto failing = [](std::string name) -> Task<void> {
     auto guard = co_await ignore_cancellation();
     co_await yields(3);
@@ -215,10 +213,10 @@ TYPED_TEST(OutcomeErrorsTest, ACancelledTaskWhoseChildrenFailedHasTheirErrors) {
     Outcome<void> how = co_await s.outcome();
     EXPECT_EQ(line_of(how), "a | b of 1");
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(OutcomeErrorsTest, WrappersPassTheOthersOn) {
+LOOP_TEST(OutcomeErrorsTest, WrappersPassTheOthersOn) {
   auto pass = [](std::string) -> Task<void> { co_return; };
   auto expected = [](std::string name) -> Task<std::expected<void, int>> {
     co_await fails_manifold(name, 3);
@@ -244,10 +242,10 @@ TYPED_TEST(OutcomeErrorsTest, WrappersPassTheOthersOn) {
     both = co_await line_caught(all_of(fails_manifold("a", 2), fails_manifold("b", 2)));
     EXPECT_EQ(both, "a0 | a1 b0 b1 of 3");
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(OutcomeErrorsTest, WhatJoinsAnErrorLaterIsNotInOutcomesReadBefore) {
+LOOP_TEST(OutcomeErrorsTest, WhatJoinsAnErrorLaterIsNotInOutcomesReadBefore) {
   auto root = []() -> Task<void> {
     StartedTask<void> s = fails_manifold("a", 2).start_in_current_scope();
     Outcome<void> how = co_await s.outcome();
@@ -264,7 +262,7 @@ TYPED_TEST(OutcomeErrorsTest, WhatJoinsAnErrorLaterIsNotInOutcomesReadBefore) {
     EXPECT_EQ(line, "a0 | a1 child of 2");
     EXPECT_EQ(line_of(how), "a0 | a1 of 1");
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
 // --- One exception object, thrown again and again -----------------------------------------------
@@ -287,7 +285,7 @@ Task<void> fails_cached_and(bool other) {
   co_await with_nursery(body);
 }
 
-TYPED_TEST(OutcomeErrorsTest, AnErrorThrownAgainHasNotTheOthersOfTheTimeBefore) {
+LOOP_TEST(OutcomeErrorsTest, AnErrorThrownAgainHasNotTheOthersOfTheTimeBefore) {
   auto root = []() -> Task<void> {
     auto swallow = []() -> Task<void> {
       std::string line = co_await line_caught(fails_cached_and(true));
@@ -328,11 +326,11 @@ TYPED_TEST(OutcomeErrorsTest, AnErrorThrownAgainHasNotTheOthersOfTheTimeBefore) 
       EXPECT_EQ(in_one_line(error.what(), other_errors()), "cached | of 0");
     }
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
 // A frame may lie where one lay that had caught the same object.
-TYPED_TEST(OutcomeErrorsTest, AFrameHasNotTheOthersOfTheOneThatWasInItsPlace) {
+LOOP_TEST(OutcomeErrorsTest, AFrameHasNotTheOthersOfTheOneThatWasInItsPlace) {
   auto swallow_or_throw = [](bool swallow) -> Task<void> {
     if (!swallow) std::rethrow_exception(cached_error());
     try {
@@ -349,10 +347,10 @@ TYPED_TEST(OutcomeErrorsTest, AFrameHasNotTheOthersOfTheOneThatWasInItsPlace) {
       EXPECT_EQ(line_of(how), "cached | of 0");
     }
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(OutcomeErrorsTest, TheOthersOfAnErrorThrownAgainDoNotPileUp) {
+LOOP_TEST(OutcomeErrorsTest, TheOthersOfAnErrorThrownAgainDoNotPileUp) {
   auto root = []() -> Task<void> {
     for (int i = 0; i < 20; ++i) {
       std::string line = co_await line_caught(fails_cached_and(false));
@@ -364,10 +362,10 @@ TYPED_TEST(OutcomeErrorsTest, TheOthersOfAnErrorThrownAgainDoNotPileUp) {
       EXPECT_EQ(line, "cached | cached of 1");
     }
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(OutcomeErrorsTest, WhoReadsTheOthersAndThrowsOnPassesThemOn) {
+LOOP_TEST(OutcomeErrorsTest, WhoReadsTheOthersAndThrowsOnPassesThemOn) {
   auto rethrows = []() -> Task<void> {
     try {
       co_await fails_manifold("e", 3);
@@ -399,16 +397,16 @@ TYPED_TEST(OutcomeErrorsTest, WhoReadsTheOthersAndThrowsOnPassesThemOn) {
     co_await rethrows();
   };
   try {
-    run_on(this->loop, root());
+    run_on(loop, root());
     ADD_FAILURE();
   } catch (const std::runtime_error& error) {  // outside of all tasks
     EXPECT_EQ(in_one_line(error.what(), other_errors()), "e0 | e1 e2 of 2");
   }
 }
 
-TYPED_TEST(OutcomeErrorsTest, ARunInsideOfATaskThrowsTheOthersToo) {
-  auto rethrows = []() -> Task<void> {
-    TypeParam inner;
+LOOP_TEST(OutcomeErrorsTest, ARunInsideOfATaskThrowsTheOthersToo) {
+  auto rethrows = [&]() -> Task<void> {
+    AnyLoop inner(loop.kind());
     try {
       run_on(inner, fails_manifold("e", 3));
     } catch (const std::runtime_error& error) {
@@ -421,17 +419,17 @@ TYPED_TEST(OutcomeErrorsTest, ARunInsideOfATaskThrowsTheOthersToo) {
     std::string line = co_await line_caught(rethrows());
     EXPECT_EQ(line, "e0 | e1 e2 of 2");
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(OutcomeErrorsTest, AnUnreadOutcomeLogsAllOfThem) {
+LOOP_TEST(OutcomeErrorsTest, AnUnreadOutcomeLogsAllOfThem) {
   LogCapture log;
   auto root = []() -> Task<void> {
     StartedTask<void> s = fails_manifold("e", 3).start_in_current_scope();
     co_await yields(10);
     EXPECT_TRUE(s.is_done());
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   std::vector<std::string> lines = log.take();
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_NE(lines[0].find("e0; e1; e2"), std::string::npos) << lines[0];

@@ -13,9 +13,7 @@ using namespace weft::test;
 
 constexpr CancelReason kWhy{"the test said so"};
 
-template <class L>
-struct ScopeTest : LoopTest<L> {};
-TYPED_TEST_SUITE(ScopeTest, LoopTypes);
+struct ScopeTest : EachLoopTest {};
 
 Task<void> ends_after(Events& events, int turns, std::string name) {
   co_await yields(turns);
@@ -24,7 +22,7 @@ Task<void> ends_after(Events& events, int turns, std::string name) {
 
 // --- Joining ------------------------------------------------------------------------------------
 
-TYPED_TEST(ScopeTest, FinalSuspendWaitsForEveryChild) {
+LOOP_TEST(ScopeTest, FinalSuspendWaitsForEveryChild) {
   Events events;
   auto parent = [&]() -> Task<int> {
     Marker local(events, "locals");
@@ -37,12 +35,12 @@ TYPED_TEST(ScopeTest, FinalSuspendWaitsForEveryChild) {
     EXPECT_EQ(value, 1);
     events.push_back("parent ended");
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   // The locals die first: that is why children take their arguments by value.
   EXPECT_EQ(events, (Events{"~locals", "quick", "slow", "parent ended"}));
 }
 
-TYPED_TEST(ScopeTest, AChildsFrameIsGoneBeforeItsParentEnds) {
+LOOP_TEST(ScopeTest, AChildsFrameIsGoneBeforeItsParentEnds) {
   Events events;
   auto child = [](Marker) -> Task<void> { co_await yields(3); };
   auto parent = [&]() -> Task<void> {
@@ -53,11 +51,11 @@ TYPED_TEST(ScopeTest, AChildsFrameIsGoneBeforeItsParentEnds) {
     co_await parent();
     events.push_back("parent ended");
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(events, (Events{"~child's argument", "parent ended"}));
 }
 
-TYPED_TEST(ScopeTest, AStartedParentWaitsForGrandchildrenToo) {
+LOOP_TEST(ScopeTest, AStartedParentWaitsForGrandchildrenToo) {
   Events events;
   auto child = [&]() -> Task<void> {
     ends_after(events, 6, "grandchild").start_in_current_scope().detach();
@@ -72,11 +70,11 @@ TYPED_TEST(ScopeTest, AStartedParentWaitsForGrandchildrenToo) {
     co_await std::move(s);
     events.push_back("parent ended");
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(events, (Events{"grandchild", "parent ended"}));
 }
 
-TYPED_TEST(ScopeTest, AnOuterFrameOfTheStrandIsAScopeOfItsOwn) {
+LOOP_TEST(ScopeTest, AnOuterFrameOfTheStrandIsAScopeOfItsOwn) {
   Events events;
   auto inner = [&](Scope& outer) -> Task<void> {
     ends_after(events, 4, "in outer").start(outer).detach();
@@ -92,11 +90,11 @@ TYPED_TEST(ScopeTest, AnOuterFrameOfTheStrandIsAScopeOfItsOwn) {
     co_await outer();
     events.push_back("outer ended");
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(events, (Events{"in inner", "inner ended", "in outer", "outer ended"}));
 }
 
-TYPED_TEST(ScopeTest, AChildMayStartSiblingsWhileItsParentWaits) {
+LOOP_TEST(ScopeTest, AChildMayStartSiblingsWhileItsParentWaits) {
   Events events;
   auto child = [&](Scope& scope) -> Task<void> {
     co_await yields(2);
@@ -110,13 +108,13 @@ TYPED_TEST(ScopeTest, AChildMayStartSiblingsWhileItsParentWaits) {
     co_await parent();
     events.push_back("parent ended");
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(events, (Events{"sibling", "parent ended"}));
 }
 
 // --- Cancelling ---------------------------------------------------------------------------------
 
-TYPED_TEST(ScopeTest, CancellingAScopeThatAlreadyWaitsReachesItsChildren) {
+LOOP_TEST(ScopeTest, CancellingAScopeThatAlreadyWaitsReachesItsChildren) {
   Events events;
   auto parent = [&]() -> Task<int> {
     parked_with(events, "child").start_in_current_scope().detach();
@@ -130,11 +128,11 @@ TYPED_TEST(ScopeTest, CancellingAScopeThatAlreadyWaitsReachesItsChildren) {
     int value = co_await std::move(s);  // it had ended with a value, and only waited
     EXPECT_EQ(value, 4);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(events, (Events{"~child"}));
 }
 
-TYPED_TEST(ScopeTest, CancellingAnInlineFrameThatWaitsReachesItsChildren) {
+LOOP_TEST(ScopeTest, CancellingAnInlineFrameThatWaitsReachesItsChildren) {
   Events events;
   auto inner = [&]() -> Task<void> {
     parked_with(events, "child").start_in_current_scope().detach();
@@ -153,11 +151,11 @@ TYPED_TEST(ScopeTest, CancellingAnInlineFrameThatWaitsReachesItsChildren) {
     Outcome<void> how = co_await s.outcome();
     EXPECT_TRUE(how.is_cancelled());
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(events, (Events{"~child", "~outer"}));
 }
 
-TYPED_TEST(ScopeTest, CancellationReachesTheChildrenOfEveryFrameInnermostDiesFirst) {
+LOOP_TEST(ScopeTest, CancellationReachesTheChildrenOfEveryFrameInnermostDiesFirst) {
   Events events;
   auto leaf = [&]() -> Task<void> {
     parked_with(events, "leaf's child").start_in_current_scope().detach();
@@ -176,12 +174,12 @@ TYPED_TEST(ScopeTest, CancellationReachesTheChildrenOfEveryFrameInnermostDiesFir
     Outcome<void> how = co_await s.outcome();
     EXPECT_TRUE(how.is_cancelled());
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   // Children end before the frame that they belong to is destroyed; frames go innermost first.
   EXPECT_EQ(events, (Events{"~leaf's child", "~trunk's child", "~leaf", "~trunk"}));
 }
 
-TYPED_TEST(ScopeTest, AReasonTravelsDownTheTree) {
+LOOP_TEST(ScopeTest, AReasonTravelsDownTheTree) {
   const CancelReason* seen = nullptr;
   auto child = [](StartedTask<void>* out) -> Task<void> {
     *out = parked().start_in_current_scope();
@@ -196,11 +194,11 @@ TYPED_TEST(ScopeTest, AReasonTravelsDownTheTree) {
     EXPECT_TRUE(how.is_cancelled());
     if (how.is_cancelled()) seen = &how.reason();
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(seen, &kWhy);
 }
 
-TYPED_TEST(ScopeTest, AChildStartedInACancelledScopeRunsToItsFirstCancelPoint) {
+LOOP_TEST(ScopeTest, AChildStartedInACancelledScopeRunsToItsFirstCancelPoint) {
   Events events;
   auto child = [&]() -> Task<void> {
     events.push_back("entered");
@@ -218,14 +216,14 @@ TYPED_TEST(ScopeTest, AChildStartedInACancelledScopeRunsToItsFirstCancelPoint) {
   };
   EXPECT_THROW(
       {
-        run_on(this->loop, parent());
+        run_on(loop, parent());
         throw TaskCancelled(kWhy);  // a parent that ends by co_return is not cancelled
       },
       TaskCancelled);
   EXPECT_EQ(events, (Events{"entered"}));
 }
 
-TYPED_TEST(ScopeTest, CancelNeverRunsUserCodeOnItsCallersStack) {
+LOOP_TEST(ScopeTest, CancelNeverRunsUserCodeOnItsCallersStack) {
   Events events;
   auto child = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
@@ -240,11 +238,11 @@ TYPED_TEST(ScopeTest, CancelNeverRunsUserCodeOnItsCallersStack) {
     co_await yield();
     events.push_back("next turn");
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(events, (Events{"cancel returned", "hook", "next turn"}));
 }
 
-TYPED_TEST(ScopeTest, ABusyTaskSeesACancelFromAnotherThread) {
+LOOP_TEST(ScopeTest, ABusyTaskSeesACancelFromAnotherThread) {
   auto busy = [](CancelHandle& self) -> Task<int> {
     Scope& scope = co_await current_scope();
     StopToken token = scope.stop_token();
@@ -262,10 +260,10 @@ TYPED_TEST(ScopeTest, ABusyTaskSeesACancelFromAnotherThread) {
     self = s.cancel_handle();
     co_return co_await std::move(s);
   };
-  EXPECT_EQ(run_on(this->loop, root()), 1);
+  EXPECT_EQ(run_on(loop, root()), 1);
 }
 
-TYPED_TEST(ScopeTest, EveryFrameOfAStrandSharesOneWord) {
+LOOP_TEST(ScopeTest, EveryFrameOfAStrandSharesOneWord) {
   auto inner = [](Scope& outer) -> Task<void> {
     Scope& mine = co_await current_scope();
     EXPECT_NE(&mine, &outer);
@@ -276,10 +274,10 @@ TYPED_TEST(ScopeTest, EveryFrameOfAStrandSharesOneWord) {
     Scope& mine = co_await current_scope();
     co_await inner(mine);
   };
-  run_on(this->loop, body());
+  run_on(loop, body());
 }
 
-TYPED_TEST(ScopeTest, CancellingAChildDoesNotTouchItsParentOrSiblings) {
+LOOP_TEST(ScopeTest, CancellingAChildDoesNotTouchItsParentOrSiblings) {
   auto root = []() -> Task<void> {
     Scope& scope = co_await current_scope();
     StartedTask<void> victim = parked().start(scope);
@@ -289,10 +287,10 @@ TYPED_TEST(ScopeTest, CancellingAChildDoesNotTouchItsParentOrSiblings) {
     EXPECT_TRUE(how.has_value());
     EXPECT_FALSE(scope.is_cancelled());
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(ScopeTest, FinishIfCancelledIsACancelPointAndNothingElse) {
+LOOP_TEST(ScopeTest, FinishIfCancelledIsACancelPointAndNothingElse) {
   bool passed = false;
   auto child = [&]() -> Task<void> {
     co_await finish_if_cancelled();
@@ -307,7 +305,7 @@ TYPED_TEST(ScopeTest, FinishIfCancelledIsACancelPointAndNothingElse) {
     Outcome<void> how = co_await s.outcome();
     EXPECT_TRUE(how.is_cancelled());
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_TRUE(passed);
 }
 

@@ -13,16 +13,14 @@ using namespace weft::test;
 
 constexpr CancelReason kWhy{"the test said so"};
 
-template <class L>
-struct StartedTaskTest : LoopTest<L> {};
-TYPED_TEST_SUITE(StartedTaskTest, LoopTypes);
+struct StartedTaskTest : EachLoopTest {};
 
 Task<int> slow(int value) {
   co_await yield();
   co_return value;
 }
 
-TYPED_TEST(StartedTaskTest, AwaitingTheHandleGivesTheValue) {
+LOOP_TEST(StartedTaskTest, AwaitingTheHandleGivesTheValue) {
   auto root = []() -> Task<int> {
     Scope& scope = co_await current_scope();
     StartedTask<int> a = slow(1).start(scope);
@@ -31,10 +29,10 @@ TYPED_TEST(StartedTaskTest, AwaitingTheHandleGivesTheValue) {
     int second = co_await std::move(b);
     co_return first * 10 + second;
   };
-  EXPECT_EQ(run_on(this->loop, root()), 12);
+  EXPECT_EQ(run_on(loop, root()), 12);
 }
 
-TYPED_TEST(StartedTaskTest, StartRunsFromTheReadyRingAndStartImmediateAtOnce) {
+LOOP_TEST(StartedTaskTest, StartRunsFromTheReadyRingAndStartImmediateAtOnce) {
   Events events;
   auto child = [&](std::string name) -> Task<void> {
     events.push_back(name);
@@ -49,11 +47,11 @@ TYPED_TEST(StartedTaskTest, StartRunsFromTheReadyRingAndStartImmediateAtOnce) {
     co_await std::move(a);
     co_await std::move(b);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(events, (Events{"now", "root", "ring", "now again", "ring again"}));
 }
 
-TYPED_TEST(StartedTaskTest, StartsInTheCurrentScopeByName) {
+LOOP_TEST(StartedTaskTest, StartsInTheCurrentScopeByName) {
   auto root = []() -> Task<int> {
     StartedTask<int> a = slow(3).start_in_current_scope();
     StartedTask<int> b = slow(4).start_immediate_in_current_scope();
@@ -61,19 +59,19 @@ TYPED_TEST(StartedTaskTest, StartsInTheCurrentScopeByName) {
     int second = co_await std::move(b);
     co_return first + second;
   };
-  EXPECT_EQ(run_on(this->loop, root()), 7);
+  EXPECT_EQ(run_on(loop, root()), 7);
 }
 
-TYPED_TEST(StartedTaskTest, AnImmediateStartThatEndsAtOnceIsDone) {
+LOOP_TEST(StartedTaskTest, AnImmediateStartThatEndsAtOnceIsDone) {
   auto root = []() -> Task<int> {
     StartedTask<int> s = returns(5).start_immediate_in_current_scope();
     EXPECT_TRUE(s.is_done());
     co_return co_await std::move(s);
   };
-  EXPECT_EQ(run_on(this->loop, root()), 5);
+  EXPECT_EQ(run_on(loop, root()), 5);
 }
 
-TYPED_TEST(StartedTaskTest, AwaitingTheHandleRethrowsTheError) {
+LOOP_TEST(StartedTaskTest, AwaitingTheHandleRethrowsTheError) {
   auto root = []() -> Task<void> {
     StartedTask<void> s = throws_after(1, "child").start_in_current_scope();
     try {
@@ -83,10 +81,10 @@ TYPED_TEST(StartedTaskTest, AwaitingTheHandleRethrowsTheError) {
       EXPECT_STREQ(error.what(), "child");
     }
   };
-  run_on(this->loop, root());  // and the scope was not given it a second time
+  run_on(loop, root());  // and the scope was not given it a second time
 }
 
-TYPED_TEST(StartedTaskTest, TheDestructorCancelsAndDoesNotWait) {
+LOOP_TEST(StartedTaskTest, TheDestructorCancelsAndDoesNotWait) {
   Events events;
   auto root = [&]() -> Task<void> {
     {
@@ -97,11 +95,11 @@ TYPED_TEST(StartedTaskTest, TheDestructorCancelsAndDoesNotWait) {
     co_await yield();
     events.push_back("later");
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(events, (Events{"dropped", "~child", "later"}));
 }
 
-TYPED_TEST(StartedTaskTest, MoveAssignmentCancelsWhatItReplaces) {
+LOOP_TEST(StartedTaskTest, MoveAssignmentCancelsWhatItReplaces) {
   Events events;
   auto root = [&]() -> Task<void> {
     StartedTask<void> s = parked_with(events, "first").start_immediate_in_current_scope();
@@ -113,11 +111,11 @@ TYPED_TEST(StartedTaskTest, MoveAssignmentCancelsWhatItReplaces) {
     Outcome<void> how = co_await s.outcome();
     EXPECT_TRUE(how.is_cancelled());
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(events, (Events{"~first", "still there", "~second"}));
 }
 
-TYPED_TEST(StartedTaskTest, DetachNeitherCancelsNorLeavesTheScope) {
+LOOP_TEST(StartedTaskTest, DetachNeitherCancelsNorLeavesTheScope) {
   Events events;
   auto child = [&]() -> Task<void> {
     co_await yields(5);
@@ -133,11 +131,11 @@ TYPED_TEST(StartedTaskTest, DetachNeitherCancelsNorLeavesTheScope) {
     co_await inner();
     events.push_back("inner joined it");
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(events, (Events{"child ended", "inner joined it"}));
 }
 
-TYPED_TEST(StartedTaskTest, OutcomeTellsValueErrorAndCancelledApart) {
+LOOP_TEST(StartedTaskTest, OutcomeTellsValueErrorAndCancelledApart) {
   auto root = []() -> Task<void> {
     StartedTask<int> value = slow(6).start_in_current_scope();
     StartedTask<void> error = throws_after(1, "bad").start_in_current_scope();
@@ -158,10 +156,10 @@ TYPED_TEST(StartedTaskTest, OutcomeTellsValueErrorAndCancelledApart) {
     EXPECT_EQ(&c.reason(), &kWhy);
     EXPECT_THROW(std::move(c).get(), TaskCancelled);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(StartedTaskTest, TheFirstReasonStays) {
+LOOP_TEST(StartedTaskTest, TheFirstReasonStays) {
   static constexpr CancelReason kLater{"too late"};
   auto root = []() -> Task<void> {
     StartedTask<void> s = parked().start_in_current_scope();
@@ -170,10 +168,10 @@ TYPED_TEST(StartedTaskTest, TheFirstReasonStays) {
     Outcome<void> how = co_await s.outcome();
     EXPECT_EQ(&how.reason(), &kWhy);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(StartedTaskTest, CancellingTheWaiterCancelsTheTaskAndWaitsForIt) {
+LOOP_TEST(StartedTaskTest, CancellingTheWaiterCancelsTheTaskAndWaitsForIt) {
   Events events;
   auto waiter = [&]() -> Task<void> {
     StartedTask<void> s = parked_with(events, "child").start_in_current_scope();
@@ -188,11 +186,11 @@ TYPED_TEST(StartedTaskTest, CancellingTheWaiterCancelsTheTaskAndWaitsForIt) {
     EXPECT_TRUE(how.is_cancelled());
     EXPECT_EQ(&how.reason(), &kWhy);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(events, (Events{"~child", "~waiter"}));
 }
 
-TYPED_TEST(StartedTaskTest, AValueThatCameDespiteTheCancelIsDelivered) {
+LOOP_TEST(StartedTaskTest, AValueThatCameDespiteTheCancelIsDelivered) {
   auto stubborn = []() -> Task<int> {
     auto guard = co_await ignore_cancellation();
     co_await yields(5);
@@ -212,11 +210,11 @@ TYPED_TEST(StartedTaskTest, AValueThatCameDespiteTheCancelIsDelivered) {
     Outcome<void> how = co_await w.outcome();
     EXPECT_TRUE(how.is_cancelled());
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(got, 9);
 }
 
-TYPED_TEST(StartedTaskTest, CancellingAnOutcomeWaitWithdrawsTheWaitOnly) {
+LOOP_TEST(StartedTaskTest, CancellingAnOutcomeWaitWithdrawsTheWaitOnly) {
   auto root = []() -> Task<void> {
     StartedTask<int> s = slow(1).start_in_current_scope();
     auto wait = [&]() -> Task<void> { static_cast<void>(co_await s.outcome()); };
@@ -227,10 +225,10 @@ TYPED_TEST(StartedTaskTest, CancellingAnOutcomeWaitWithdrawsTheWaitOnly) {
     int value = co_await std::move(s);
     EXPECT_EQ(value, 1);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(StartedTaskTest, ATaskCancelledUnaskedCancelsItsWaiterWithItsReason) {
+LOOP_TEST(StartedTaskTest, ATaskCancelledUnaskedCancelsItsWaiterWithItsReason) {
   Events events;
   auto waiter = [&](StartedTask<void> s) -> Task<void> {
     Marker marker(events, "waiter");
@@ -253,11 +251,11 @@ TYPED_TEST(StartedTaskTest, ATaskCancelledUnaskedCancelsItsWaiterWithItsReason) 
       EXPECT_EQ(&how.reason(), &kWhy);
     }
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(events, (Events{"~waiter"}));
 }
 
-TYPED_TEST(StartedTaskTest, AwaitingATaskThatWasCancelledBeforeCancelsTheWaiterToo) {
+LOOP_TEST(StartedTaskTest, AwaitingATaskThatWasCancelledBeforeCancelsTheWaiterToo) {
   auto waiter = [](StartedTask<void> s) -> Task<void> { co_await std::move(s); };
   auto root = [&]() -> Task<void> {
     StartedTask<void> s = parked().start_in_current_scope();
@@ -271,10 +269,10 @@ TYPED_TEST(StartedTaskTest, AwaitingATaskThatWasCancelledBeforeCancelsTheWaiterT
       EXPECT_EQ(&how.reason(), &kWhy);
     }
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(StartedTaskTest, UnderAShieldATaskCancelledUnaskedThrowsTaskCancelled) {
+LOOP_TEST(StartedTaskTest, UnderAShieldATaskCancelledUnaskedThrowsTaskCancelled) {
   bool thrown = false;
   auto waiter = [&](StartedTask<void> s) -> Task<void> {
     auto guard = co_await ignore_cancellation();
@@ -293,11 +291,11 @@ TYPED_TEST(StartedTaskTest, UnderAShieldATaskCancelledUnaskedThrowsTaskCancelled
     Outcome<void> how = co_await w.outcome();
     EXPECT_TRUE(how.has_value());
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_TRUE(thrown);
 }
 
-TYPED_TEST(StartedTaskTest, ACancelHandleOutlivesItsTask) {
+LOOP_TEST(StartedTaskTest, ACancelHandleOutlivesItsTask) {
   auto root = []() -> Task<void> {
     StartedTask<int> s = slow(1).start_in_current_scope();
     CancelHandle handle = s.cancel_handle();
@@ -307,10 +305,10 @@ TYPED_TEST(StartedTaskTest, ACancelHandleOutlivesItsTask) {
     handle.cancel();
     CancelHandle().cancel();  // empty: nothing
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(StartedTaskTest, ACancelBeforeTheFirstEntryStillEntersTheTask) {
+LOOP_TEST(StartedTaskTest, ACancelBeforeTheFirstEntryStillEntersTheTask) {
   bool entered = false;
   bool passed = false;
   auto child = [&]() -> Task<void> {
@@ -324,12 +322,12 @@ TYPED_TEST(StartedTaskTest, ACancelBeforeTheFirstEntryStillEntersTheTask) {
     Outcome<void> how = co_await s.outcome();
     EXPECT_TRUE(how.is_cancelled());
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_TRUE(entered);
   EXPECT_FALSE(passed);
 }
 
-TYPED_TEST(StartedTaskTest, AnUnreadValueIsDestroyedWithTheHandle) {
+LOOP_TEST(StartedTaskTest, AnUnreadValueIsDestroyedWithTheHandle) {
   auto make = []() -> Task<Counted> { co_return Counted(1); };
   auto root = [&]() -> Task<void> {
     {
@@ -339,10 +337,10 @@ TYPED_TEST(StartedTaskTest, AnUnreadValueIsDestroyedWithTheHandle) {
     EXPECT_EQ(Counted::live, 0);
     co_return;
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(StartedTaskTest, TheFrameIsGoneWhenTheHandleSaysDone) {
+LOOP_TEST(StartedTaskTest, TheFrameIsGoneWhenTheHandleSaysDone) {
   Events events;
   auto child = [&](Marker) -> Task<void> { co_await yield(); };
   auto root = [&]() -> Task<void> {
@@ -350,11 +348,11 @@ TYPED_TEST(StartedTaskTest, TheFrameIsGoneWhenTheHandleSaysDone) {
     while (!s.is_done()) co_await yield();
     events.push_back("done");
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(events, (Events{"~argument", "done"}));
 }
 
-TYPED_TEST(StartedTaskTest, CancelThatRacesTheEndIsHarmless) {
+LOOP_TEST(StartedTaskTest, CancelThatRacesTheEndIsHarmless) {
   // Cancelled after its last await, before its end: a husk that waits for its kick.
   auto child = [](Gate& gate, CancelHandle& self) -> Task<int> {
     co_await gate;
@@ -369,10 +367,10 @@ TYPED_TEST(StartedTaskTest, CancelThatRacesTheEndIsHarmless) {
     gate.fire();
     co_return co_await std::move(s);
   };
-  EXPECT_EQ(run_on(this->loop, root()), 3);
+  EXPECT_EQ(run_on(loop, root()), 3);
 }
 
-TYPED_TEST(StartedTaskTest, AnOutcomeMayBeAReferenceOfEitherKind) {
+LOOP_TEST(StartedTaskTest, AnOutcomeMayBeAReferenceOfEitherKind) {
   std::string text = "moved";
   int number = 3;
   auto rvalue = [&]() -> Task<std::string&&> { co_return std::move(text); };
@@ -387,7 +385,7 @@ TYPED_TEST(StartedTaskTest, AnOutcomeMayBeAReferenceOfEitherKind) {
     Outcome<const int&> which = co_await b.outcome();
     EXPECT_EQ(&std::move(which).get(), &number);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
 }  // namespace

@@ -14,9 +14,7 @@ using namespace weft::test;
 TaskLocal<int> number;
 TaskLocal<std::string> name;
 
-template <class L>
-struct TaskLocalTest : LoopTest<L> {};
-TYPED_TEST_SUITE(TaskLocalTest, LoopTypes);
+struct TaskLocalTest : EachLoopTest {};
 
 int bound() { return number.get() ? *number : -1; }
 Task<int> read() {
@@ -24,28 +22,28 @@ Task<int> read() {
   co_return bound();
 }
 
-TYPED_TEST(TaskLocalTest, IsBoundInsideWithAndNowhereElse) {
+LOOP_TEST(TaskLocalTest, IsBoundInsideWithAndNowhereElse) {
   auto body = []() -> Task<void> {
     EXPECT_EQ(bound(), -1);
     int inside = co_await number.with(7, read());
     EXPECT_EQ(inside, 7);
     EXPECT_EQ(bound(), -1);
   };
-  run_on(this->loop, body());
+  run_on(loop, body());
   EXPECT_EQ(bound(), -1);
 }
 
-TYPED_TEST(TaskLocalTest, TheInnermostBindingIsSeenAndTheOuterComesBack) {
+LOOP_TEST(TaskLocalTest, TheInnermostBindingIsSeenAndTheOuterComesBack) {
   auto inner = []() -> Task<void> {
     EXPECT_EQ(bound(), 1);
     int nested = co_await number.with(2, read());
     EXPECT_EQ(nested, 2);
     EXPECT_EQ(bound(), 1);
   };
-  run_on(this->loop, number.with(1, inner()));
+  run_on(loop, number.with(1, inner()));
 }
 
-TYPED_TEST(TaskLocalTest, TwoVariablesDoNotMix) {
+LOOP_TEST(TaskLocalTest, TwoVariablesDoNotMix) {
   auto inner = []() -> Task<void> {
     EXPECT_EQ(*number, 1);
     EXPECT_EQ(*name, "weft");
@@ -53,10 +51,10 @@ TYPED_TEST(TaskLocalTest, TwoVariablesDoNotMix) {
     co_return;
   };
   auto outer = [&]() -> Task<void> { co_await name.with("weft", inner()); };
-  run_on(this->loop, number.with(1, outer()));
+  run_on(loop, number.with(1, outer()));
 }
 
-TYPED_TEST(TaskLocalTest, StartedChildrenShareItAndKeepItWhileTheyRun) {
+LOOP_TEST(TaskLocalTest, StartedChildrenShareItAndKeepItWhileTheyRun) {
   StartedTask<int> later;
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
@@ -70,10 +68,10 @@ TYPED_TEST(TaskLocalTest, StartedChildrenShareItAndKeepItWhileTheyRun) {
     int kept = co_await std::move(later);
     EXPECT_EQ(kept, 5);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(TaskLocalTest, NurseryChildrenInheritIt) {
+LOOP_TEST(TaskLocalTest, NurseryChildrenInheritIt) {
   auto inner = []() -> Task<void> {
     int seen = 0;
     auto child = [&seen]() -> Task<void> { seen = co_await read(); };
@@ -85,10 +83,10 @@ TYPED_TEST(TaskLocalTest, NurseryChildrenInheritIt) {
     co_await with_nursery(body);
     EXPECT_EQ(seen, 3);
   };
-  run_on(this->loop, number.with(3, inner()));
+  run_on(loop, number.with(3, inner()));
 }
 
-TYPED_TEST(TaskLocalTest, AChildsBindingIsNotSeenByItsParent) {
+LOOP_TEST(TaskLocalTest, AChildsBindingIsNotSeenByItsParent) {
   auto child = []() -> Task<void> {
     int inside = co_await number.with(9, read());
     EXPECT_EQ(inside, 9);
@@ -99,10 +97,10 @@ TYPED_TEST(TaskLocalTest, AChildsBindingIsNotSeenByItsParent) {
     EXPECT_EQ(bound(), -1);
     co_await std::move(s);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(TaskLocalTest, TheValueDiesWithTheLastTaskThatHoldsIt) {
+LOOP_TEST(TaskLocalTest, TheValueDiesWithTheLastTaskThatHoldsIt) {
   static TaskLocal<Counted> counted;
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
@@ -116,11 +114,11 @@ TYPED_TEST(TaskLocalTest, TheValueDiesWithTheLastTaskThatHoldsIt) {
     co_await std::move(child);
     EXPECT_EQ(Counted::live, 0);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(Counted::live, 0);
 }
 
-TYPED_TEST(TaskLocalTest, DestructorsOfTheBoundTasksLocalsStillSeeIt) {
+LOOP_TEST(TaskLocalTest, DestructorsOfTheBoundTasksLocalsStillSeeIt) {
   int seen = 0;
   auto inner = [&]() -> Task<void> {
     OnExit look([&seen] { seen = bound(); });
@@ -134,16 +132,16 @@ TYPED_TEST(TaskLocalTest, DestructorsOfTheBoundTasksLocalsStillSeeIt) {
     Outcome<void> how = co_await s.outcome();
     EXPECT_TRUE(how.is_cancelled());
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(seen, 4);
 }
 
-TYPED_TEST(TaskLocalTest, ErrorsPassThroughWith) {
+LOOP_TEST(TaskLocalTest, ErrorsPassThroughWith) {
   auto root = []() -> Task<void> { co_await number.with(1, throws_after(1, "inside")); };
-  EXPECT_THROW(run_on(this->loop, root()), std::runtime_error);
+  EXPECT_THROW(run_on(loop, root()), std::runtime_error);
 }
 
-TYPED_TEST(TaskLocalTest, ABoundTaskThatCancelsItselfCancelsItsWaiter) {
+LOOP_TEST(TaskLocalTest, ABoundTaskThatCancelsItselfCancelsItsWaiter) {
   static constexpr CancelReason kWhy{"itself"};
   auto inner = []() -> Task<void> {
     Scope& scope = co_await current_scope();
@@ -162,15 +160,15 @@ TYPED_TEST(TaskLocalTest, ABoundTaskThatCancelsItselfCancelsItsWaiter) {
       EXPECT_EQ(&how.reason(), &kWhy);
     }
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(TaskLocalTest, AnUnboundReadThroughTheStarIsRefused) {
+LOOP_TEST(TaskLocalTest, AnUnboundReadThroughTheStarIsRefused) {
   auto body = []() -> Task<void> {
     EXPECT_THROW(static_cast<void>(*number), UsageError);
     co_return;
   };
-  run_on(this->loop, body());
+  run_on(loop, body());
   EXPECT_THROW(static_cast<void>(*number), UsageError);
 }
 
@@ -183,7 +181,7 @@ struct Brittle {
   int* moves_left;
 };
 
-TYPED_TEST(TaskLocalTest, AValueWhoseMoveThrowsLeavesTheOuterBindingsAlone) {
+LOOP_TEST(TaskLocalTest, AValueWhoseMoveThrowsLeavesTheOuterBindingsAlone) {
   static TaskLocal<Counted> counted;
   static TaskLocal<Brittle> brittle;
   // Returns: true if so many moves were enough.
@@ -191,7 +189,7 @@ TYPED_TEST(TaskLocalTest, AValueWhoseMoveThrowsLeavesTheOuterBindingsAlone) {
     auto inner = [&]() -> Task<void> { co_await brittle.with(Brittle(moves), yields(1)); };
     auto root = [&]() -> Task<void> { co_await counted.with(Counted(1), inner()); };
     try {
-      run_on(this->loop, root());
+      run_on(loop, root());
     } catch (const std::runtime_error& error) {
       EXPECT_STREQ(error.what(), "cannot be moved");
       return false;

@@ -9,9 +9,7 @@
 namespace weft::test {
 namespace {
 
-template <class L>
-struct TaskStartedTest : LoopTest<L> {};
-TYPED_TEST_SUITE(TaskStartedTest, LoopTypes);
+struct TaskStartedTest : EachLoopTest {};
 
 Task<void> serve(Events& events, int port, TaskStarted<int> started) {
   Marker marker(events, "server");
@@ -38,7 +36,7 @@ Task<void> fails_when_cancelled(TaskStarted<int>) {
   co_await try_(body).finally(cleanup);
 }
 
-TYPED_TEST(TaskStartedTest, TheStarterGetsTheReportAndTheNurseryTheChild) {
+LOOP_TEST(TaskStartedTest, TheStarterGetsTheReportAndTheNurseryTheChild) {
   Events events;
   auto test = [&]() -> Task<void> {
     auto body = [&](Nursery& n) -> Task<NurseryEnd> {
@@ -51,10 +49,10 @@ TYPED_TEST(TaskStartedTest, TheStarterGetsTheReportAndTheNurseryTheChild) {
     co_await with_nursery(body);
     EXPECT_EQ(events, Events{"~server"});
   };
-  run_on(this->loop, test());
+  run_on(loop, test());
 }
 
-TYPED_TEST(TaskStartedTest, AnErrorBeforeTheReportGoesToTheStarter) {
+LOOP_TEST(TaskStartedTest, AnErrorBeforeTheReportGoesToTheStarter) {
   auto test = [&]() -> Task<void> {
     auto body = [&](Nursery& n) -> Task<NurseryEnd> {
       EXPECT_THROW(co_await n.start<int>(fails_first), std::runtime_error);
@@ -63,10 +61,10 @@ TYPED_TEST(TaskStartedTest, AnErrorBeforeTheReportGoesToTheStarter) {
     };
     co_await with_nursery(body);
   };
-  run_on(this->loop, test());
+  run_on(loop, test());
 }
 
-TYPED_TEST(TaskStartedTest, EndingWithoutAReportIsAUsageError) {
+LOOP_TEST(TaskStartedTest, EndingWithoutAReportIsAUsageError) {
   auto test = [&]() -> Task<void> {
     auto body = [&](Nursery& n) -> Task<NurseryEnd> {
       EXPECT_THROW(co_await n.start<int>(never_reports), UsageError);
@@ -74,10 +72,10 @@ TYPED_TEST(TaskStartedTest, EndingWithoutAReportIsAUsageError) {
     };
     co_await with_nursery(body);
   };
-  run_on(this->loop, test());
+  run_on(loop, test());
 }
 
-TYPED_TEST(TaskStartedTest, CancellingTheStarterCancelsTheChildThatHasNotReported) {
+LOOP_TEST(TaskStartedTest, CancellingTheStarterCancelsTheChildThatHasNotReported) {
   Events events;
   auto test = [&]() -> Task<void> {
     auto body = [&](Nursery& n) -> Task<NurseryEnd> {
@@ -89,11 +87,11 @@ TYPED_TEST(TaskStartedTest, CancellingTheStarterCancelsTheChildThatHasNotReporte
     };
     co_await with_nursery(body);
   };
-  run_on(this->loop, test());
+  run_on(loop, test());
 }
 
 // FIELD, corral: the exception of a child whose start() was cancelled is swallowed.
-TYPED_TEST(TaskStartedTest, TheErrorOfAChildWhoseStartWasCancelledIsNotSwallowed) {
+LOOP_TEST(TaskStartedTest, TheErrorOfAChildWhoseStartWasCancelledIsNotSwallowed) {
   auto test = [&]() -> Task<void> {
     auto body = [&](Nursery& n) -> Task<NurseryEnd> {
       EXPECT_THROW(co_await any_of(n.start<int>(fails_when_cancelled), yields(3)),
@@ -102,11 +100,11 @@ TYPED_TEST(TaskStartedTest, TheErrorOfAChildWhoseStartWasCancelledIsNotSwallowed
     };
     co_await with_nursery(body);
   };
-  run_on(this->loop, test());
+  run_on(loop, test());
 }
 
 // FIELD, corral: a nursery join() ignores a pending start(TaskStarted).
-TYPED_TEST(TaskStartedTest, TheNurseryStaysOpenWhileAStartIsUnderWay) {
+LOOP_TEST(TaskStartedTest, TheNurseryStaysOpenWhileAStartIsUnderWay) {
   Events events;
   auto test = [&]() -> Task<void> {
     Nursery* open = nullptr;
@@ -124,10 +122,10 @@ TYPED_TEST(TaskStartedTest, TheNurseryStaysOpenWhileAStartIsUnderWay) {
     co_await all_of(with_nursery(body), starter);
     EXPECT_EQ(events, (Events{"started", "~server"}));
   };
-  run_on(this->loop, test());
+  run_on(loop, test());
 }
 
-TYPED_TEST(TaskStartedTest, ReportingTwiceIsRefused) {
+LOOP_TEST(TaskStartedTest, ReportingTwiceIsRefused) {
   auto child = [](TaskStarted<int> started) -> Task<void> {
     started(1);
     EXPECT_THROW(started(2), UsageError);
@@ -140,10 +138,10 @@ TYPED_TEST(TaskStartedTest, ReportingTwiceIsRefused) {
     };
     co_await with_nursery(body);
   };
-  run_on(this->loop, test());
+  run_on(loop, test());
 }
 
-TYPED_TEST(TaskStartedTest, OpenNurseryServesAnObjectUntilCancelled) {
+LOOP_TEST(TaskStartedTest, OpenNurseryServesAnObjectUntilCancelled) {
   Events events;
   auto test = [&]() -> Task<void> {
     Nursery* owned = nullptr;
@@ -158,7 +156,7 @@ TYPED_TEST(TaskStartedTest, OpenNurseryServesAnObjectUntilCancelled) {
     EXPECT_EQ(owned, nullptr);
     EXPECT_EQ(events, Events{"~child"});
   };
-  run_on(this->loop, test());
+  run_on(loop, test());
 }
 
 }  // namespace

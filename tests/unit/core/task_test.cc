@@ -13,9 +13,7 @@ namespace {
 using namespace weft;
 using namespace weft::test;
 
-template <class L>
-struct TaskTest : LoopTest<L> {};
-TYPED_TEST_SUITE(TaskTest, LoopTypes);
+struct TaskTest : EachLoopTest {};
 
 Task<int> answer() { co_return 42; }
 Task<int> sum_of_two() {
@@ -24,11 +22,9 @@ Task<int> sum_of_two() {
   co_return a + b;
 }
 
-TYPED_TEST(TaskTest, ReturnsItsValueToItsAwaiter) {
-  EXPECT_EQ(run_on(this->loop, sum_of_two()), 84);
-}
+LOOP_TEST(TaskTest, ReturnsItsValueToItsAwaiter) { EXPECT_EQ(run_on(loop, sum_of_two()), 84); }
 
-TYPED_TEST(TaskTest, IsLazyUntilItIsAwaited) {
+LOOP_TEST(TaskTest, IsLazyUntilItIsAwaited) {
   bool ran = false;
   auto body = [&]() -> Task<void> {
     ran = true;
@@ -39,11 +35,11 @@ TYPED_TEST(TaskTest, IsLazyUntilItIsAwaited) {
     EXPECT_TRUE(dropped.valid());
   }
   EXPECT_FALSE(ran);
-  run_on(this->loop, body());
+  run_on(loop, body());
   EXPECT_TRUE(ran);
 }
 
-TYPED_TEST(TaskTest, NeverStartedDestroysItsArguments) {
+LOOP_TEST(TaskTest, NeverStartedDestroysItsArguments) {
   auto takes = [](Counted) -> Task<void> { co_return; };
   {
     Task<void> task = takes(Counted(1));
@@ -52,17 +48,17 @@ TYPED_TEST(TaskTest, NeverStartedDestroysItsArguments) {
   EXPECT_EQ(Counted::live, 0);
 }
 
-TYPED_TEST(TaskTest, CarriesMoveOnlyValues) {
+LOOP_TEST(TaskTest, CarriesMoveOnlyValues) {
   auto make = []() -> Task<std::unique_ptr<int>> { co_return std::make_unique<int>(7); };
   auto outer = [&]() -> Task<std::unique_ptr<int>> {
     auto got = co_await make();
     EXPECT_EQ(*got, 7);
     co_return got;
   };
-  EXPECT_EQ(*run_on(this->loop, outer()), 7);
+  EXPECT_EQ(*run_on(loop, outer()), 7);
 }
 
-TYPED_TEST(TaskTest, CarriesReferencesByIdentity) {
+LOOP_TEST(TaskTest, CarriesReferencesByIdentity) {
   int target = 5;
   auto make = [&]() -> Task<int&> { co_return target; };
   auto outer = [&]() -> Task<int&> {
@@ -70,52 +66,52 @@ TYPED_TEST(TaskTest, CarriesReferencesByIdentity) {
     EXPECT_EQ(&got, &target);
     co_return got;
   };
-  EXPECT_EQ(&run_on(this->loop, outer()), &target);
+  EXPECT_EQ(&run_on(loop, outer()), &target);
 }
 
-TYPED_TEST(TaskTest, CarriesRvalueReferences) {
+LOOP_TEST(TaskTest, CarriesRvalueReferences) {
   auto held = std::make_unique<int>(3);
   auto make = [&]() -> Task<std::unique_ptr<int>&&> { co_return std::move(held); };
   auto outer = [&]() -> Task<void> {
     std::unique_ptr<int> got = co_await make();
     EXPECT_EQ(*got, 3);
   };
-  run_on(this->loop, outer());
+  run_on(loop, outer());
   EXPECT_EQ(held, nullptr);
 }
 
-TYPED_TEST(TaskTest, CarriesTypesWithoutDefaultConstructor) {
+LOOP_TEST(TaskTest, CarriesTypesWithoutDefaultConstructor) {
   struct NoDefault {
     explicit NoDefault(int v) : value(v) {}
     int value;
   };
   auto make = []() -> Task<NoDefault> { co_return NoDefault(9); };
-  EXPECT_EQ(run_on(this->loop, make()).value, 9);
+  EXPECT_EQ(run_on(loop, make()).value, 9);
 }
 
-TYPED_TEST(TaskTest, AResultIsBuiltOnceAndDestroyed) {
+LOOP_TEST(TaskTest, AResultIsBuiltOnceAndDestroyed) {
   auto make = []() -> Task<Counted> { co_return Counted(4); };
   auto outer = [&]() -> Task<int> {
     Counted got = co_await make();
     EXPECT_EQ(Counted::live, 1);  // what came through is gone, what we hold is left
     co_return got.value();
   };
-  EXPECT_EQ(run_on(this->loop, outer()), 4);
+  EXPECT_EQ(run_on(loop, outer()), 4);
   EXPECT_EQ(Counted::live, 0);
-  EXPECT_EQ(run_on(this->loop, make()).value(), 4);
+  EXPECT_EQ(run_on(loop, make()).value(), 4);
   EXPECT_EQ(Counted::live, 0);
 }
 
-TYPED_TEST(TaskTest, AnUnusedResultIsDestroyed) {
+LOOP_TEST(TaskTest, AnUnusedResultIsDestroyed) {
   auto make = []() -> Task<Counted> { co_return Counted(4); };
   auto outer = [&]() -> Task<void> {
     static_cast<void>(co_await make());
     EXPECT_EQ(Counted::live, 0);
   };
-  run_on(this->loop, outer());
+  run_on(loop, outer());
 }
 
-TYPED_TEST(TaskTest, AnExceptionReachesTheAwaiterUnchanged) {
+LOOP_TEST(TaskTest, AnExceptionReachesTheAwaiterUnchanged) {
   struct Mine : std::runtime_error {
     explicit Mine(int c) : std::runtime_error("mine"), code(c) {}
     int code;
@@ -131,11 +127,11 @@ TYPED_TEST(TaskTest, AnExceptionReachesTheAwaiterUnchanged) {
       co_return mine.code;
     }
   };
-  EXPECT_EQ(run_on(this->loop, outer()), 17);
-  EXPECT_THROW(run_on(this->loop, inner()), Mine);
+  EXPECT_EQ(run_on(loop, outer()), 17);
+  EXPECT_THROW(run_on(loop, inner()), Mine);
 }
 
-TYPED_TEST(TaskTest, ItsFrameIsGoneBeforeItsAwaiterGoesOn) {
+LOOP_TEST(TaskTest, ItsFrameIsGoneBeforeItsAwaiterGoesOn) {
   Events events;
   auto inner = [&](Marker) -> Task<void> {
     Marker local(events, "local");
@@ -145,11 +141,11 @@ TYPED_TEST(TaskTest, ItsFrameIsGoneBeforeItsAwaiterGoesOn) {
     co_await inner(Marker(events, "argument"));
     events.push_back("after");
   };
-  run_on(this->loop, outer());
+  run_on(loop, outer());
   EXPECT_EQ(events, (Events{"~local", "~argument", "after"}));
 }
 
-TYPED_TEST(TaskTest, ItsFrameIsGoneBeforeItsExceptionIsSeen) {
+LOOP_TEST(TaskTest, ItsFrameIsGoneBeforeItsExceptionIsSeen) {
   Events events;
   auto inner = [&]() -> Task<void> {
     Marker local(events, "local");
@@ -163,31 +159,31 @@ TYPED_TEST(TaskTest, ItsFrameIsGoneBeforeItsExceptionIsSeen) {
       events.push_back("caught");
     }
   };
-  run_on(this->loop, outer());
+  run_on(loop, outer());
   EXPECT_EQ(events, (Events{"~local", "caught"}));
 }
 
-TYPED_TEST(TaskTest, AnExceptionFromTheResultsConstructorIsTheTasksError) {
+LOOP_TEST(TaskTest, AnExceptionFromTheResultsConstructorIsTheTasksError) {
   struct Throws {
     explicit Throws(int) { throw std::runtime_error("constructor"); }
   };
   auto make = []() -> Task<Throws> { co_return 1; };
-  EXPECT_THROW(static_cast<void>(run_on(this->loop, make())), std::runtime_error);
+  EXPECT_THROW(static_cast<void>(run_on(loop, make())), std::runtime_error);
   auto outer = [&]() -> Task<void> { static_cast<void>(co_await make()); };
-  EXPECT_THROW(run_on(this->loop, outer()), std::runtime_error);
+  EXPECT_THROW(run_on(loop, outer()), std::runtime_error);
 }
 
-TYPED_TEST(TaskTest, ANamedCallableIsAwaitedLikeItsTask) {
+LOOP_TEST(TaskTest, ANamedCallableIsAwaitedLikeItsTask) {
   auto fn = [held = std::make_unique<int>(6)]() -> Task<int> {
     co_await yield();
     co_return *held;
   };
   auto outer = [&]() -> Task<int> { co_return co_await fn; };
-  EXPECT_EQ(run_on(this->loop, outer()), 6);
+  EXPECT_EQ(run_on(loop, outer()), 6);
 }
 
 #ifdef __clang__  // g++ 12 destroys such a temporary twice; weft refuses it there
-TYPED_TEST(TaskTest, ACallableTemporaryOutlivesItsTask) {
+LOOP_TEST(TaskTest, ACallableTemporaryOutlivesItsTask) {
   auto outer = [&]() -> Task<int> {
     co_return co_await [held = Counted(8)]() -> Task<int> {
       co_await yield();
@@ -195,22 +191,22 @@ TYPED_TEST(TaskTest, ACallableTemporaryOutlivesItsTask) {
       co_return held.value();
     };
   };
-  EXPECT_EQ(run_on(this->loop, outer()), 8);
+  EXPECT_EQ(run_on(loop, outer()), 8);
   EXPECT_EQ(Counted::live, 0);
 }
 #endif
 
-TYPED_TEST(TaskTest, MovingHandsTheCoroutineOver) {
+LOOP_TEST(TaskTest, MovingHandsTheCoroutineOver) {
   Task<int> first = answer();
   Task<int> second = std::move(first);
   EXPECT_FALSE(first.valid());
   first = std::move(second);
   EXPECT_TRUE(first.valid());
   EXPECT_FALSE(second.valid());
-  EXPECT_EQ(run_on(this->loop, std::move(first)), 42);
+  EXPECT_EQ(run_on(loop, std::move(first)), 42);
 }
 
-TYPED_TEST(TaskTest, ARunGivesTheTasksOwnCancellationAsTaskCancelled) {
+LOOP_TEST(TaskTest, ARunGivesTheTasksOwnCancellationAsTaskCancelled) {
   static constexpr CancelReason kWhy{"because"};
   auto body = []() -> Task<void> {
     Scope& scope = co_await current_scope();
@@ -219,7 +215,7 @@ TYPED_TEST(TaskTest, ARunGivesTheTasksOwnCancellationAsTaskCancelled) {
     ADD_FAILURE() << "a cancelled task went on past a cancel point";
   };
   try {
-    run_on(this->loop, body());
+    run_on(loop, body());
     ADD_FAILURE();
   } catch (const TaskCancelled& cancelled) {
     EXPECT_EQ(&cancelled.reason(), &kWhy);
@@ -227,7 +223,7 @@ TYPED_TEST(TaskTest, ARunGivesTheTasksOwnCancellationAsTaskCancelled) {
   }
 }
 
-TYPED_TEST(TaskTest, CatchAllDoesNotSeeCancellationAndDestructorsDo) {
+LOOP_TEST(TaskTest, CatchAllDoesNotSeeCancellationAndDestructorsDo) {
   Events events;
   auto inner = [&]() -> Task<void> {
     Marker a(events, "inner");
@@ -253,11 +249,11 @@ TYPED_TEST(TaskTest, CatchAllDoesNotSeeCancellationAndDestructorsDo) {
     Outcome<void> how = co_await child.outcome();
     EXPECT_TRUE(how.is_cancelled());
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(events, (Events{"~inner", "~outer"}));
 }
 
-TYPED_TEST(TaskTest, ACancelledTaskStillEntersItsChildAndTakesItsValue) {
+LOOP_TEST(TaskTest, ACancelledTaskStillEntersItsChildAndTakesItsValue) {
   bool entered = false;
   auto child = [&]() -> Task<int> {
     entered = true;
@@ -268,17 +264,17 @@ TYPED_TEST(TaskTest, ACancelledTaskStillEntersItsChildAndTakesItsValue) {
     scope.cancel();
     co_return co_await child();
   };
-  EXPECT_EQ(run_on(this->loop, body()), 3);
+  EXPECT_EQ(run_on(loop, body()), 3);
   EXPECT_TRUE(entered);
 }
 
-TYPED_TEST(TaskTest, RunAlsoTakesOtherAwaitables) {
-  EXPECT_EQ(run_on(this->loop, just(5)), 5);
-  run_on(this->loop, yield());
+LOOP_TEST(TaskTest, RunAlsoTakesOtherAwaitables) {
+  EXPECT_EQ(run_on(loop, just(5)), 5);
+  run_on(loop, yield());
 }
 
 // A local's destructor throws once the first value is built, and the coroutine goes on.
-TYPED_TEST(TaskTest, ASecondReturnReplacesTheFirstValue) {
+LOOP_TEST(TaskTest, ASecondReturnReplacesTheFirstValue) {
   struct ThrowsAtEnd {
     ~ThrowsAtEnd() noexcept(false) { throw std::runtime_error("at its end"); }
   };
@@ -295,15 +291,15 @@ TYPED_TEST(TaskTest, ASecondReturnReplacesTheFirstValue) {
     Counted got = co_await inner();
     co_return got.value();
   };
-  EXPECT_EQ(run_on(this->loop, outer()), 2);
+  EXPECT_EQ(run_on(loop, outer()), 2);
   EXPECT_EQ(Counted::live, 0);
-  EXPECT_EQ(run_on(this->loop, inner()).value(),
+  EXPECT_EQ(run_on(loop, inner()).value(),
             2);  // a strand of its own: its value lies elsewhere
   EXPECT_EQ(Counted::live, 0);
 }
 
 // The second one fails while it is built: then there is none, and the error is what came of it.
-TYPED_TEST(TaskTest, ASecondReturnThatThrowsLeavesNoValue) {
+LOOP_TEST(TaskTest, ASecondReturnThatThrowsLeavesNoValue) {
   struct ThrowsAtEnd {
     ~ThrowsAtEnd() noexcept(false) { throw std::runtime_error("at its end"); }
   };
@@ -322,16 +318,16 @@ TYPED_TEST(TaskTest, ASecondReturnThatThrowsLeavesNoValue) {
     co_return -1;
   };
   auto outer = [&]() -> Task<void> { co_await inner(); };
-  EXPECT_THROW(run_on(this->loop, outer()), std::runtime_error);
+  EXPECT_THROW(run_on(loop, outer()), std::runtime_error);
   EXPECT_EQ(Counted::live, 0);
-  EXPECT_THROW(run_on(this->loop, inner()), std::runtime_error);
+  EXPECT_THROW(run_on(loop, inner()), std::runtime_error);
   EXPECT_EQ(Counted::live, 0);
 }
 
 // On g++ a frame is aligned to 16 bytes and no more; compile_fail/over_aligned_result.cc shows that
 // what can be refused is.
 #ifdef __clang__
-TYPED_TEST(TaskTest, OverAlignedLocalsAreAligned) {
+LOOP_TEST(TaskTest, OverAlignedLocalsAreAligned) {
   struct alignas(64) Wide {
     char bytes[64] = {};
   };
@@ -344,11 +340,11 @@ TYPED_TEST(TaskTest, OverAlignedLocalsAreAligned) {
     co_return 7;
   };
   auto outer = [&]() -> Task<int> { co_return co_await inner(); };
-  EXPECT_EQ(run_on(this->loop, outer()), 7);
-  EXPECT_EQ(run_on(this->loop, inner()), 7);  // a strand of its own: its value lies elsewhere
+  EXPECT_EQ(run_on(loop, outer()), 7);
+  EXPECT_EQ(run_on(loop, inner()), 7);  // a strand of its own: its value lies elsewhere
 }
 
-TYPED_TEST(TaskTest, OverAlignedValuesAreAligned) {
+LOOP_TEST(TaskTest, OverAlignedValuesAreAligned) {
   struct alignas(64) Wide {
     int value = 0;
   };
@@ -359,8 +355,8 @@ TYPED_TEST(TaskTest, OverAlignedValuesAreAligned) {
     co_return wide;
   };
   auto outer = [&]() -> Task<int> { co_return (co_await inner()).value; };
-  EXPECT_EQ(run_on(this->loop, outer()), 11);
-  EXPECT_EQ(run_on(this->loop, inner()).value, 11);
+  EXPECT_EQ(run_on(loop, outer()), 11);
+  EXPECT_EQ(run_on(loop, inner()).value, 11);
 }
 #endif
 

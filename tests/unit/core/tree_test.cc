@@ -14,9 +14,7 @@ namespace {
 using namespace weft;
 using namespace weft::test;
 
-template <class L>
-struct TreeTest : LoopTest<L> {};
-TYPED_TEST_SUITE(TreeTest, LoopTypes);
+struct TreeTest : EachLoopTest {};
 
 bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
@@ -32,17 +30,17 @@ int count(const std::string& text, const std::string& part) {
   return found;
 }
 
-TYPED_TEST(TreeTest, TheRunningTaskSaysSo) {
+LOOP_TEST(TreeTest, TheRunningTaskSaysSo) {
   auto body = []() -> Task<void> {
     Scope& scope = co_await current_scope();
     std::string text = task_tree(scope);
     EXPECT_HAS(text, "<running>");
     EXPECT_HAS(text, "<you are here>");
   };
-  run_on(this->loop, body());
+  run_on(loop, body());
 }
 
-TYPED_TEST(TreeTest, AChildShowsWhatItAwaitsAndWhere) {
+LOOP_TEST(TreeTest, AChildShowsWhatItAwaitsAndWhere) {
   auto body = []() -> Task<void> {
     Scope& scope = co_await current_scope();
     StartedTask<void> parked_child = parked().start_immediate(scope);
@@ -54,10 +52,10 @@ TYPED_TEST(TreeTest, AChildShowsWhatItAwaitsAndWhere) {
     EXPECT_HAS(text, "<scheduled>");
     fresh.detach();
   };
-  run_on(this->loop, body());
+  run_on(loop, body());
 }
 
-TYPED_TEST(TreeTest, ChildrenAreIndentedUnderTheirParent) {
+LOOP_TEST(TreeTest, ChildrenAreIndentedUnderTheirParent) {
   auto child = []() -> Task<void> {
     StartedTask<void> grandchild = parked().start_immediate_in_current_scope();
     co_await suspend_forever();
@@ -76,7 +74,7 @@ TYPED_TEST(TreeTest, ChildrenAreIndentedUnderTheirParent) {
     }
     EXPECT_GE(deepest, 6u) << text;
   };
-  run_on(this->loop, body());
+  run_on(loop, body());
 }
 
 // Was asked to cancel, and answers later.
@@ -85,7 +83,7 @@ struct SlowToCancel : Gate {
   static bool await_must_resume() noexcept { return true; }
 };
 
-TYPED_TEST(TreeTest, ACancellingTaskSaysSoAndWhy) {
+LOOP_TEST(TreeTest, ACancellingTaskSaysSoAndWhy) {
   static constexpr CancelReason kWhy{"the test said so"};
   auto child = [](SlowToCancel& gate) -> Task<void> { co_await gate; };
   auto body = [&]() -> Task<void> {
@@ -101,10 +99,10 @@ TYPED_TEST(TreeTest, ACancellingTaskSaysSoAndWhy) {
     Outcome<void> how = co_await s.outcome();
     EXPECT_TRUE(how.has_value());
   };
-  run_on(this->loop, body());
+  run_on(loop, body());
 }
 
-TYPED_TEST(TreeTest, ATaskThatWaitsForItsChildrenSaysSo) {
+LOOP_TEST(TreeTest, ATaskThatWaitsForItsChildrenSaysSo) {
   auto parent = []() -> Task<void> {
     parked().start_in_current_scope().detach();
     co_return;
@@ -115,7 +113,7 @@ TYPED_TEST(TreeTest, ATaskThatWaitsForItsChildrenSaysSo) {
     co_await yields(2);
     EXPECT_HAS(task_tree(scope), "waits for its children");
   };
-  run_on(this->loop, body());
+  run_on(loop, body());
 }
 
 struct Described : Gate {
@@ -130,7 +128,7 @@ struct Described : Gate {
 };
 struct Undescribed : Gate {};
 
-TYPED_TEST(TreeTest, AwaitersDescribeThemselvesOrAreNamedByTheirType) {
+LOOP_TEST(TreeTest, AwaitersDescribeThemselvesOrAreNamedByTheirType) {
   auto waits = [](auto& awaiter) -> Task<void> { co_await awaiter; };
   auto body = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
@@ -147,10 +145,10 @@ TYPED_TEST(TreeTest, AwaitersDescribeThemselvesOrAreNamedByTheirType) {
     co_await std::move(a);
     co_await std::move(b);
   };
-  run_on(this->loop, body());
+  run_on(loop, body());
 }
 
-TYPED_TEST(TreeTest, ANurseryShowsItsBodyAndChildren) {
+LOOP_TEST(TreeTest, ANurseryShowsItsBodyAndChildren) {
   auto user = [](Nursery*& out) -> Task<void> {
     auto body = [&](Nursery& n) -> Task<NurseryEnd> {
       out = &n;
@@ -171,10 +169,10 @@ TYPED_TEST(TreeTest, ANurseryShowsItsBodyAndChildren) {
     EXPECT_EQ(count(whole, "suspend_forever"), 3) << whole;
     EXPECT_EQ(count(task_tree(*nursery), "suspend_forever"), 3);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(TreeTest, ManyChildrenAreCountedNotPrinted) {
+LOOP_TEST(TreeTest, ManyChildrenAreCountedNotPrinted) {
   auto root = []() -> Task<void> {
     auto body = [](Nursery& n) -> Task<NurseryEnd> {
       for (int i = 0; i < TaskTreeCollector::kChildrenMax + 50; ++i) n.start(parked());
@@ -186,15 +184,15 @@ TYPED_TEST(TreeTest, ManyChildrenAreCountedNotPrinted) {
     };
     co_await with_nursery(body);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
 Task<std::string> innermost() { co_return async_stack_trace(); }
 Task<std::string> middle() { co_return co_await innermost(); }
 Task<std::string> outermost() { co_return co_await middle(); }
 
-TYPED_TEST(TreeTest, TheAsyncStackTraceNamesEveryAwaitInnermostFirst) {
-  std::string text = run_on(this->loop, outermost());
+LOOP_TEST(TreeTest, TheAsyncStackTraceNamesEveryAwaitInnermostFirst) {
+  std::string text = run_on(loop, outermost());
   std::size_t first = text.find("middle");
   std::size_t second = text.find("outermost");
   EXPECT_NE(first, std::string::npos) << text;
@@ -243,16 +241,16 @@ Task<void> with_nursery_child(std::string& into) {
   co_await with_nursery(body);
 }
 
-TYPED_TEST(TreeTest, TheAsyncStackTraceCrossesStartedTasks) {
+LOOP_TEST(TreeTest, TheAsyncStackTraceCrossesStartedTasks) {
   std::string trace;
-  run_on(this->loop, with_started_child(trace));
+  run_on(loop, with_started_child(trace));
   EXPECT_HOPS(trace, "#0 awaited by", "#1 started in the scope of");
   EXPECT_HAS(trace, "with_started_child");
 }
 
-TYPED_TEST(TreeTest, TheAsyncStackTraceCrossesNurseries) {
+LOOP_TEST(TreeTest, TheAsyncStackTraceCrossesNurseries) {
   std::string trace;
-  run_on(this->loop, with_nursery_child(trace));
+  run_on(loop, with_nursery_child(trace));
   EXPECT_HOPS(trace, "#0 awaited by", "#1 started in a nursery of");
   EXPECT_HAS(trace, "with_nursery_child");
 }
@@ -265,12 +263,12 @@ Task<void> with_wrappers(std::string& into) {
   co_await (try_(body).finally(nothing) | then(after));
 }
 
-TYPED_TEST(TreeTest, TheAsyncStackTraceCrossesCombinatorsAndWrappers) {
+LOOP_TEST(TreeTest, TheAsyncStackTraceCrossesCombinatorsAndWrappers) {
   std::string trace;
-  run_on(this->loop, with_branches(trace));
+  run_on(loop, with_branches(trace));
   EXPECT_HOPS(trace, "#0 awaited by", "#1 awaited, as a branch, by");
   EXPECT_HAS(trace, "with_branches");
-  run_on(this->loop, with_wrappers(trace));
+  run_on(loop, with_wrappers(trace));
   EXPECT_HOPS(trace, "#0 awaited, as a branch, by");
   EXPECT_HAS(trace, "with_wrappers");
 }
@@ -311,9 +309,9 @@ Task<void> fails_before_its_child(std::string& into) {
   throw std::runtime_error("first");
 }
 
-TYPED_TEST(TreeTest, AStackTraceBelowATaskThatHasFailedSaysSo) {
+LOOP_TEST(TreeTest, AStackTraceBelowATaskThatHasFailedSaysSo) {
   std::string trace;
-  EXPECT_THROW(run_on(this->loop, fails_before_its_child(trace)), std::runtime_error);
+  EXPECT_THROW(run_on(loop, fails_before_its_child(trace)), std::runtime_error);
   EXPECT_NE(trace.find("a task that has failed"), std::string::npos) << trace;
 }
 

@@ -62,9 +62,7 @@ TEST(Turn, TakesWhatOthersSentBetweenBatches) {
   run_on(loop, body());
 }
 
-template <class L>
-struct CancelOrder : LoopTest<L> {};
-TYPED_TEST_SUITE(CancelOrder, LoopTypes);
+struct CancelOrder : EachLoopTest {};
 
 Task<void> sleeping(Events& events, const char* name) {
   Marker marker(events, name);
@@ -87,7 +85,7 @@ Task<void> without_child_any_more(Events& events, const char* name) {
 
 // Leaves are kicked in the walk over their scope, all others through the list of kicks, and nobody
 // can tell.
-TYPED_TEST(CancelOrder, IsStartOrderWhateverTheChildrenWaitFor) {
+LOOP_TEST(CancelOrder, IsStartOrderWhateverTheChildrenWaitFor) {
   Events events;
   auto body = [&](Nursery& n) -> Task<NurseryEnd> {
     n.start(parked_with(events, "a"));
@@ -100,11 +98,11 @@ TYPED_TEST(CancelOrder, IsStartOrderWhateverTheChildrenWaitFor) {
     co_return cancel;
   };
   auto main = [&]() -> Task<void> { co_await with_nursery(body); };
-  run_on(this->loop, main());
+  run_on(loop, main());
   EXPECT_EQ(events, (Events{"~a", "~b", "~c", "~d", "~e", "~f"}));
 }
 
-TYPED_TEST(CancelOrder, AChildGoesBeforeItsParent) {
+LOOP_TEST(CancelOrder, AChildGoesBeforeItsParent) {
   Events events;
   auto body = [&](Nursery& n) -> Task<NurseryEnd> {
     n.start(parked_with(events, "a"));
@@ -114,7 +112,7 @@ TYPED_TEST(CancelOrder, AChildGoesBeforeItsParent) {
     co_return cancel;
   };
   auto main = [&]() -> Task<void> { co_await with_nursery(body); };
-  run_on(this->loop, main());
+  run_on(loop, main());
   EXPECT_EQ(events, (Events{"~a", "~c", "~b's", "~b"}));
 }
 
@@ -130,7 +128,7 @@ Task<void> hooked_outside(Events& events) {
   co_await inner(events, "inner");
 }
 
-TYPED_TEST(CancelOrder, HooksRunBeforeTasks) {
+LOOP_TEST(CancelOrder, HooksRunBeforeTasks) {
   Events events;
   auto body = [&](Nursery& n) -> Task<NurseryEnd> {
     n.start(parked_with(events, "a"));
@@ -140,11 +138,11 @@ TYPED_TEST(CancelOrder, HooksRunBeforeTasks) {
     co_return cancel;
   };
   auto main = [&]() -> Task<void> { co_await with_nursery(body); };
-  run_on(this->loop, main());
+  run_on(loop, main());
   EXPECT_EQ(events, (Events{"outer hook", "hook", "~a", "~inner"}));
 }
 
-TYPED_TEST(CancelOrder, AHookOfALoneChildRunsBeforeTasks) {
+LOOP_TEST(CancelOrder, AHookOfALoneChildRunsBeforeTasks) {
   for (bool outside : {false, true}) {
     Events events;
     auto body = [&](Nursery& n) -> Task<NurseryEnd> {
@@ -154,7 +152,7 @@ TYPED_TEST(CancelOrder, AHookOfALoneChildRunsBeforeTasks) {
       co_return cancel;
     };
     auto main = [&]() -> Task<void> { co_await with_nursery(body); };
-    run_on(this->loop, main());
+    run_on(loop, main());
     ASSERT_GE(events.size(), 2u);
     EXPECT_EQ(events[0], outside ? "outer hook" : "hook");
     EXPECT_EQ(events[1], "~a");
@@ -162,7 +160,7 @@ TYPED_TEST(CancelOrder, AHookOfALoneChildRunsBeforeTasks) {
 }
 
 // A leaf that ignores cancellation is no leaf: nobody ends it before its guard is gone.
-TYPED_TEST(CancelOrder, AnIgnoringChildIsNotEndedInTheWalk) {
+LOOP_TEST(CancelOrder, AnIgnoringChildIsNotEndedInTheWalk) {
   Events events;
   auto ignoring = [&]() -> Task<void> {
     Marker marker(events, "ignoring");
@@ -177,7 +175,7 @@ TYPED_TEST(CancelOrder, AnIgnoringChildIsNotEndedInTheWalk) {
     co_return cancel;
   };
   auto main = [&]() -> Task<void> { co_await with_nursery(body); };
-  run_on(this->loop, main());
+  run_on(loop, main());
   EXPECT_EQ(events, (Events{"~parked", "went on", "~ignoring"}));
 }
 

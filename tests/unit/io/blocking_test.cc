@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -30,12 +31,11 @@ class Gate {
   std::atomic<bool> open_ = false;
 };
 
-template <class L>
-struct BlockingTest : test::LoopTest<L> {};
-using RealLoops = ::testing::Types<weft::testing::ThreadLoop, test::RuntimeLoop>;
-TYPED_TEST_SUITE(BlockingTest, RealLoops);
+struct BlockingTest : test::EachLoopTest {
+  static constexpr std::array kLoops{test::LoopKind::thread, test::LoopKind::runtime};
+};
 
-TYPED_TEST(BlockingTest, RunsElsewhereAndComesBack) {
+LOOP_TEST(BlockingTest, RunsElsewhereAndComesBack) {
   auto main = []() -> Task<int> {
     std::thread::id here = std::this_thread::get_id();
     auto work = [here] { return std::this_thread::get_id() == here ? 0 : 42; };
@@ -43,10 +43,10 @@ TYPED_TEST(BlockingTest, RunsElsewhereAndComesBack) {
     EXPECT_EQ(std::this_thread::get_id(), here);
     co_return result;
   };
-  EXPECT_EQ(test::run_on(this->loop, main()), 42);
+  EXPECT_EQ(test::run_on(loop, main()), 42);
 }
 
-TYPED_TEST(BlockingTest, TheLoopGoesOnMeanwhile) {
+LOOP_TEST(BlockingTest, TheLoopGoesOnMeanwhile) {
   Gate gate;
   auto main = [&]() -> Task<void> {
     auto wait = [&] { gate.pass(); };
@@ -56,18 +56,18 @@ TYPED_TEST(BlockingTest, TheLoopGoesOnMeanwhile) {
     };
     co_await all_of(blocking(wait), open());
   };
-  test::run_on(this->loop, main());
+  test::run_on(loop, main());
 }
 
-TYPED_TEST(BlockingTest, AnErrorComesBack) {
+LOOP_TEST(BlockingTest, AnErrorComesBack) {
   auto main = []() -> Task<void> {
     auto fails = [] { throw std::runtime_error("there"); };
     co_await blocking(fails);
   };
-  EXPECT_THROW(test::run_on(this->loop, main()), std::runtime_error);
+  EXPECT_THROW(test::run_on(loop, main()), std::runtime_error);
 }
 
-TYPED_TEST(BlockingTest, ResultsMayBeMovedAndReferredTo) {
+LOOP_TEST(BlockingTest, ResultsMayBeMovedAndReferredTo) {
   int number = 7;
   auto main = [&]() -> Task<void> {
     auto make = [] { return std::make_unique<int>(5); };
@@ -77,10 +77,10 @@ TYPED_TEST(BlockingTest, ResultsMayBeMovedAndReferredTo) {
     int& same = co_await blocking(refer);
     EXPECT_EQ(&same, &number);
   };
-  test::run_on(this->loop, main());
+  test::run_on(loop, main());
 }
 
-TYPED_TEST(BlockingTest, RunningWorkSeesItsTokenStoppedAndItsResultIsDelivered) {
+LOOP_TEST(BlockingTest, RunningWorkSeesItsTokenStoppedAndItsResultIsDelivered) {
   std::atomic<bool> running = false;
   bool delivered = false, next_await_reached = false;
   auto worker = [&]() -> Task<void> {
@@ -101,7 +101,7 @@ TYPED_TEST(BlockingTest, RunningWorkSeesItsTokenStoppedAndItsResultIsDelivered) 
     };
     co_await with_nursery(body);
   };
-  test::run_on(this->loop, main());
+  test::run_on(loop, main());
   EXPECT_TRUE(delivered);
   EXPECT_FALSE(next_await_reached);
 }

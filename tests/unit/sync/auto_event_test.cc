@@ -12,115 +12,113 @@ namespace {
 using namespace weft;
 using namespace weft::test;
 
-template <class L>
-struct AutoEventTest : SyncTest<L> {
+struct AutoEventTest : SyncTest {
   AutoEvent event{"test"};
 
   Task<void> visit(std::string name) {
-    ++this->asked;
+    ++asked;
     co_await event.wait();
-    this->events.push_back(name);
+    events.push_back(name);
   }
 };
-TYPED_TEST_SUITE(AutoEventTest, LoopTypes);
 
-TYPED_TEST(AutoEventTest, ASignalThatNobodyWaitsForIsKeptOnce) {
+LOOP_TEST(AutoEventTest, ASignalThatNobodyWaitsForIsKeptOnce) {
   auto root = [&]() -> Task<void> {
-    this->event.set();
-    this->event.set();
-    EXPECT_TRUE(this->event.is_set());
-    co_await this->event.wait();
-    EXPECT_FALSE(this->event.is_set());
-    auto second = co_await timeout(1ms, this->event.wait());
+    event.set();
+    event.set();
+    EXPECT_TRUE(event.is_set());
+    co_await event.wait();
+    EXPECT_FALSE(event.is_set());
+    auto second = co_await timeout(1ms, event.wait());
     EXPECT_FALSE(second);
-    EXPECT_FALSE(this->event.try_wait());
-    this->event.set();
-    EXPECT_TRUE(this->event.try_wait());
-    this->event.set();
-    this->event.reset();
-    EXPECT_FALSE(this->event.try_wait());
+    EXPECT_FALSE(event.try_wait());
+    event.set();
+    EXPECT_TRUE(event.try_wait());
+    event.set();
+    event.reset();
+    EXPECT_FALSE(event.try_wait());
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(AutoEventTest, EachSetLetsTheLongestWaitingOneThrough) {
+LOOP_TEST(AutoEventTest, EachSetLetsTheLongestWaitingOneThrough) {
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
-    StartedTask<void> a = co_await this->begin(scope, this->visit("a"));
-    StartedTask<void> b = co_await this->begin(scope, this->visit("b"));
-    StartedTask<void> c = co_await this->begin(scope, this->visit("c"));
-    this->event.set();
-    this->events.push_back("set");  // never inside of set()
-    EXPECT_FALSE(this->event.is_set());
-    EXPECT_FALSE(this->event.try_wait());  // it is a's
+    StartedTask<void> a = co_await begin(scope, visit("a"));
+    StartedTask<void> b = co_await begin(scope, visit("b"));
+    StartedTask<void> c = co_await begin(scope, visit("c"));
+    event.set();
+    events.push_back("set");  // never inside of set()
+    EXPECT_FALSE(event.is_set());
+    EXPECT_FALSE(event.try_wait());  // it is a's
     co_await std::move(a);
     co_await yields(3);
-    EXPECT_EQ(this->events, (Events{"set", "a"}));
-    this->event.set();
-    this->event.set();
+    EXPECT_EQ(events, (Events{"set", "a"}));
+    event.set();
+    event.set();
     co_await std::move(b);
     co_await std::move(c);
-    EXPECT_FALSE(this->event.is_set());
+    EXPECT_FALSE(event.is_set());
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(in_any_order(this->events), (Events{"a", "b", "c", "set"}));
+  run_on(loop, root());
+  EXPECT_EQ(in_any_order(events), (Events{"a", "b", "c", "set"}));
 }
 
-TYPED_TEST(AutoEventTest, CancelWhileWaitingTakesNothing) {
+LOOP_TEST(AutoEventTest, CancelWhileWaitingTakesNothing) {
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
-    StartedTask<void> a = co_await this->begin(scope, this->visit("a"));
-    StartedTask<void> b = co_await this->begin(scope, this->visit("b"));
+    StartedTask<void> a = co_await begin(scope, visit("a"));
+    StartedTask<void> b = co_await begin(scope, visit("b"));
     a.cancel();
     Outcome<void> how = co_await a.outcome();
     EXPECT_TRUE(how.is_cancelled());
-    this->event.set();
+    event.set();
     co_await std::move(b);
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"b"}));
+  run_on(loop, root());
+  EXPECT_EQ(events, (Events{"b"}));
 }
 
-TYPED_TEST(AutoEventTest, CancelWhileNotifiedPassesTheSignalToTheNext) {
+LOOP_TEST(AutoEventTest, CancelWhileNotifiedPassesTheSignalToTheNext) {
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
-    StartedTask<void> a = co_await this->begin(scope, this->visit("a"));
-    StartedTask<void> b = co_await this->begin(scope, this->visit("b"));
-    this->event.set();  // a's, and it has not gone on
+    StartedTask<void> a = co_await begin(scope, visit("a"));
+    StartedTask<void> b = co_await begin(scope, visit("b"));
+    event.set();  // a's, and it has not gone on
     a.cancel();
     Outcome<void> how = co_await a.outcome();
     EXPECT_TRUE(how.is_cancelled());
     co_await std::move(b);
-    EXPECT_FALSE(this->event.is_set());
+    EXPECT_FALSE(event.is_set());
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"b"}));
+  run_on(loop, root());
+  EXPECT_EQ(events, (Events{"b"}));
 }
 
-TYPED_TEST(AutoEventTest, CancelWhileNotifiedWithoutOthersLeavesItSet) {
+LOOP_TEST(AutoEventTest, CancelWhileNotifiedWithoutOthersLeavesItSet) {
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
-    StartedTask<void> a = co_await this->begin(scope, this->visit("a"));
-    this->event.set();
+    StartedTask<void> a = co_await begin(scope, visit("a"));
+    event.set();
     a.cancel();
     Outcome<void> how = co_await a.outcome();
     EXPECT_TRUE(how.is_cancelled());
-    EXPECT_TRUE(this->event.is_set());
+    EXPECT_TRUE(event.is_set());
   };
-  run_on(this->loop, root());
-  EXPECT_TRUE(this->events.empty());
+  run_on(loop, root());
+  EXPECT_TRUE(events.empty());
 }
 
-TYPED_TEST(AutoEventTest, TheTreeSaysWhereOneStands) {
+LOOP_TEST(AutoEventTest, TheTreeSaysWhereOneStands) {
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
-    StartedTask<void> a = co_await this->begin(scope, this->visit("a"));
+    StartedTask<void> a = co_await begin(scope, visit("a"));
     const std::string tree = task_tree(scope);
     EXPECT_NE(tree.find("AutoEvent 'test', 1 of 1 waiting"), std::string::npos) << tree;
-    this->event.set();
+    event.set();
     co_await std::move(a);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
 // The post is under way to the other loop when the cancel comes.

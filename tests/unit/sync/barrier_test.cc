@@ -11,35 +11,33 @@ namespace {
 using namespace weft;
 using namespace weft::test;
 
-template <class L>
-struct BarrierTest : SyncTest<L> {
+struct BarrierTest : SyncTest {
   Barrier barrier{3, "test"};
 
   Task<void> arrive(std::string name) {
-    ++this->asked;
+    ++asked;
     const bool last = co_await barrier.arrive_and_wait();
-    this->events.push_back(last ? name + "!" : name);
+    events.push_back(last ? name + "!" : name);
   }
 };
-TYPED_TEST_SUITE(BarrierTest, LoopTypes);
 
-TYPED_TEST(BarrierTest, AllGoOnWhenTheLastArrivesWhoIsToldSo) {
+LOOP_TEST(BarrierTest, AllGoOnWhenTheLastArrivesWhoIsToldSo) {
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
-    StartedTask<void> a = co_await this->begin(scope, this->arrive("a"));
-    StartedTask<void> b = co_await this->begin(scope, this->arrive("b"));
+    StartedTask<void> a = co_await begin(scope, arrive("a"));
+    StartedTask<void> b = co_await begin(scope, arrive("b"));
     co_await yields(3);
-    EXPECT_TRUE(this->events.empty());
-    co_await this->arrive("c");
-    EXPECT_EQ(this->events, Events{"c!"});  // nobody goes on inside of its arrival
+    EXPECT_TRUE(events.empty());
+    co_await arrive("c");
+    EXPECT_EQ(events, Events{"c!"});  // nobody goes on inside of its arrival
     co_await std::move(a);
     co_await std::move(b);
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(in_any_order(this->events), (Events{"a", "b", "c!"}));
+  run_on(loop, root());
+  EXPECT_EQ(in_any_order(events), (Events{"a", "b", "c!"}));
 }
 
-TYPED_TEST(BarrierTest, NobodyIsAPhaseAheadOfTheOthers) {
+LOOP_TEST(BarrierTest, NobodyIsAPhaseAheadOfTheOthers) {
   constexpr int kPhases = 20;
   int phase_of[3] = {0, 0, 0};
   int lasts = 0;
@@ -47,9 +45,9 @@ TYPED_TEST(BarrierTest, NobodyIsAPhaseAheadOfTheOthers) {
     for (int i = 0; i < kPhases; ++i) {
       ++phase_of[me];
       co_await yields(me);
-      if (co_await this->barrier.arrive_and_wait()) ++lasts;
+      if (co_await barrier.arrive_and_wait()) ++lasts;
       for (int phase : phase_of) EXPECT_GE(phase, i + 1);
-      co_await this->barrier.arrive_and_wait();
+      co_await barrier.arrive_and_wait();
     }
   };
   auto root = [&]() -> Task<void> {
@@ -59,97 +57,97 @@ TYPED_TEST(BarrierTest, NobodyIsAPhaseAheadOfTheOthers) {
     };
     co_await with_nursery(body);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(lasts, kPhases);
 }
 
-TYPED_TEST(BarrierTest, ACancelledWaitTakesItsArrivalBack) {
+LOOP_TEST(BarrierTest, ACancelledWaitTakesItsArrivalBack) {
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
-    StartedTask<void> a = co_await this->begin(scope, this->arrive("a"));
-    StartedTask<void> b = co_await this->begin(scope, this->arrive("b"));
+    StartedTask<void> a = co_await begin(scope, arrive("a"));
+    StartedTask<void> b = co_await begin(scope, arrive("b"));
     a.cancel();
     Outcome<void> how = co_await a.outcome();
     EXPECT_TRUE(how.is_cancelled());
-    StartedTask<void> c = co_await this->begin(scope, this->arrive("c"));
+    StartedTask<void> c = co_await begin(scope, arrive("c"));
     co_await yields(3);
-    EXPECT_TRUE(this->events.empty());  // one is missing again
-    co_await this->arrive("d");
+    EXPECT_TRUE(events.empty());  // one is missing again
+    co_await arrive("d");
     co_await std::move(b);
     co_await std::move(c);
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(in_any_order(this->events), (Events{"b", "c", "d!"}));
+  run_on(loop, root());
+  EXPECT_EQ(in_any_order(events), (Events{"b", "c", "d!"}));
 }
 
-TYPED_TEST(BarrierTest, AWaitWhosePhaseIsOverEndsWithItsResult) {
+LOOP_TEST(BarrierTest, AWaitWhosePhaseIsOverEndsWithItsResult) {
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
     auto party = [&]() -> Task<void> {
-      ++this->asked;
-      co_await this->barrier.arrive_and_wait();
-      this->events.push_back("through");
+      ++asked;
+      co_await barrier.arrive_and_wait();
+      events.push_back("through");
       co_await yield();  // here it strikes
-      this->events.push_back("not reached");
+      events.push_back("not reached");
     };
-    StartedTask<void> a = co_await this->begin(scope, party());
-    StartedTask<void> b = co_await this->begin(scope, this->arrive("b"));
-    EXPECT_TRUE(co_await this->barrier.arrive_and_wait());
+    StartedTask<void> a = co_await begin(scope, party());
+    StartedTask<void> b = co_await begin(scope, arrive("b"));
+    EXPECT_TRUE(co_await barrier.arrive_and_wait());
     a.cancel();  // notified, and has not gone on
     Outcome<void> how = co_await a.outcome();
     EXPECT_TRUE(how.is_cancelled());
     co_await std::move(b);
     // It is not missing in the next phase more than any other.
-    StartedTask<void> c = co_await this->begin(scope, this->arrive("c"));
-    StartedTask<void> d = co_await this->begin(scope, this->arrive("d"));
-    EXPECT_TRUE(co_await this->barrier.arrive_and_wait());
+    StartedTask<void> c = co_await begin(scope, arrive("c"));
+    StartedTask<void> d = co_await begin(scope, arrive("d"));
+    EXPECT_TRUE(co_await barrier.arrive_and_wait());
     co_await std::move(c);
     co_await std::move(d);
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(in_any_order(this->events), (Events{"b", "c", "d", "through"}));
+  run_on(loop, root());
+  EXPECT_EQ(in_any_order(events), (Events{"b", "c", "d", "through"}));
 }
 
-TYPED_TEST(BarrierTest, WhoDropsCountsForThisPhaseAndNotForTheNext) {
+LOOP_TEST(BarrierTest, WhoDropsCountsForThisPhaseAndNotForTheNext) {
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
-    StartedTask<void> a = co_await this->begin(scope, this->arrive("a"));
-    StartedTask<void> b = co_await this->begin(scope, this->arrive("b"));
-    this->barrier.arrive_and_drop();  // the last: and nobody is told so
-    EXPECT_EQ(this->barrier.parties(), 2u);
+    StartedTask<void> a = co_await begin(scope, arrive("a"));
+    StartedTask<void> b = co_await begin(scope, arrive("b"));
+    barrier.arrive_and_drop();  // the last: and nobody is told so
+    EXPECT_EQ(barrier.parties(), 2u);
     co_await std::move(a);
     co_await std::move(b);
-    StartedTask<void> c = co_await this->begin(scope, this->arrive("c"));
-    EXPECT_TRUE(co_await this->barrier.arrive_and_wait());  // two suffice
+    StartedTask<void> c = co_await begin(scope, arrive("c"));
+    EXPECT_TRUE(co_await barrier.arrive_and_wait());  // two suffice
     co_await std::move(c);
-    this->barrier.arrive_and_drop();
-    EXPECT_TRUE(co_await this->barrier.arrive_and_wait());  // alone
-    this->barrier.arrive_and_drop();
-    EXPECT_THROW(this->barrier.arrive_and_drop(), UsageError);
+    barrier.arrive_and_drop();
+    EXPECT_TRUE(co_await barrier.arrive_and_wait());  // alone
+    barrier.arrive_and_drop();
+    EXPECT_THROW(barrier.arrive_and_drop(), UsageError);
     bool refused = false;
     try {
-      co_await this->barrier.arrive_and_wait();
+      co_await barrier.arrive_and_wait();
     } catch (const UsageError& error) {
       refused = std::string(error.what()).find("Barrier 'test'") != std::string::npos;
     }
     EXPECT_TRUE(refused);
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(in_any_order(this->events), (Events{"a", "b", "c"}));
+  run_on(loop, root());
+  EXPECT_EQ(in_any_order(events), (Events{"a", "b", "c"}));
 }
 
-TYPED_TEST(BarrierTest, TheTreeSaysHowManyAreMissing) {
+LOOP_TEST(BarrierTest, TheTreeSaysHowManyAreMissing) {
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
-    StartedTask<void> a = co_await this->begin(scope, this->arrive("a"));
-    StartedTask<void> b = co_await this->begin(scope, this->arrive("b"));
+    StartedTask<void> a = co_await begin(scope, arrive("a"));
+    StartedTask<void> b = co_await begin(scope, arrive("b"));
     const std::string tree = task_tree(scope);
     EXPECT_NE(tree.find("Barrier 'test', 1 missing, 2 of 2 waiting"), std::string::npos) << tree;
-    this->barrier.arrive_and_drop();
+    barrier.arrive_and_drop();
     co_await std::move(a);
     co_await std::move(b);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
 TEST(BarrierLoops, TheWaitGoesOnOnItsLoopAndKeepsAResultThatIsUnderWay) {

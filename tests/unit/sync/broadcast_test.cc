@@ -12,103 +12,101 @@ namespace {
 using namespace weft;
 using namespace weft::test;
 
-template <class L>
-struct BroadcastTest : SyncTest<L> {
+struct BroadcastTest : SyncTest {
   Broadcast<int> broadcast{4, "news"};
 
   // Until the end, or so many.
   Task<void> follows(BroadcastSubscriber<int> subscriber, std::string who, int count_max = 100) {
     for (int i = 0; i < count_max; ++i) {
-      ++this->asked;
+      ++asked;
       auto next = co_await subscriber.receive();
       if (!next) {
-        this->events.push_back(who + " end");
+        events.push_back(who + " end");
         co_return;
       }
-      if (next->missed > 0) this->events.push_back(who + " missed " + std::to_string(next->missed));
-      this->events.push_back(who + " " + std::to_string(*next->value));
+      if (next->missed > 0) events.push_back(who + " missed " + std::to_string(next->missed));
+      events.push_back(who + " " + std::to_string(*next->value));
     }
   }
 };
-TYPED_TEST_SUITE(BroadcastTest, LoopTypes);
 
-TYPED_TEST(BroadcastTest, EverySubscriberSeesEveryValueSinceItSubscribed) {
+LOOP_TEST(BroadcastTest, EverySubscriberSeesEveryValueSinceItSubscribed) {
   auto root = [&]() -> Task<void> {
-    EXPECT_TRUE(this->broadcast.send(1));
-    auto a = this->broadcast.subscribe();
-    EXPECT_TRUE(this->broadcast.send(2));
-    auto b = this->broadcast.subscribe();
-    EXPECT_TRUE(this->broadcast.send(3));
-    this->broadcast.close();
-    EXPECT_FALSE(this->broadcast.send(4));
-    co_await this->follows(a, "a");
-    co_await this->follows(b, "b");
+    EXPECT_TRUE(broadcast.send(1));
+    auto a = broadcast.subscribe();
+    EXPECT_TRUE(broadcast.send(2));
+    auto b = broadcast.subscribe();
+    EXPECT_TRUE(broadcast.send(3));
+    broadcast.close();
+    EXPECT_FALSE(broadcast.send(4));
+    co_await follows(a, "a");
+    co_await follows(b, "b");
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"a 2", "a 3", "a end", "b 3", "b end"}));
+  run_on(loop, root());
+  EXPECT_EQ(events, (Events{"a 2", "a 3", "a end", "b 3", "b end"}));
 }
 
-TYPED_TEST(BroadcastTest, ThoseWhoWaitAreToldTogetherAndLater) {
+LOOP_TEST(BroadcastTest, ThoseWhoWaitAreToldTogetherAndLater) {
   auto root = [&]() -> Task<void> {
     auto body = [&](Nursery& n) -> Task<NurseryEnd> {
-      n.start(this->follows(this->broadcast.subscribe(), "a"));
-      co_await this->until_asked(1);
-      n.start(this->follows(this->broadcast.subscribe(), "b"));
-      co_await this->until_asked(2);
-      this->broadcast.send(1);
-      this->broadcast.send(2);
-      this->events.push_back("sent");  // never inside of send()
-      EXPECT_EQ(this->events.size(), 1u);
-      co_await this->until_asked(6);  // each has both, and waits for more
-      this->broadcast.close();
+      n.start(follows(broadcast.subscribe(), "a"));
+      co_await until_asked(1);
+      n.start(follows(broadcast.subscribe(), "b"));
+      co_await until_asked(2);
+      broadcast.send(1);
+      broadcast.send(2);
+      events.push_back("sent");  // never inside of send()
+      EXPECT_EQ(events.size(), 1u);
+      co_await until_asked(6);  // each has both, and waits for more
+      broadcast.close();
       co_return join;
     };
     co_await with_nursery(body);
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(in_ring_order(this->events),
+  run_on(loop, root());
+  EXPECT_EQ(in_ring_order(events),
             in_ring_order({"sent", "a 1", "a 2", "b 1", "b 2", "a end", "b end"}));
   for (const std::string who : {"a", "b"}) {
     Events its;
-    for (const std::string& event : this->events) {
+    for (const std::string& event : events) {
       if (event.starts_with(who + " ")) its.push_back(event);
     }
     EXPECT_EQ(its, (Events{who + " 1", who + " 2", who + " end"}));
   }
 }
 
-TYPED_TEST(BroadcastTest, ASlowOneIsToldHowManyItMissed) {
+LOOP_TEST(BroadcastTest, ASlowOneIsToldHowManyItMissed) {
   auto root = [&]() -> Task<void> {
-    auto slow = this->broadcast.subscribe();
-    auto exact = this->broadcast.subscribe();
-    for (int i = 0; i < 4; ++i) this->broadcast.send(int(i));
+    auto slow = broadcast.subscribe();
+    auto exact = broadcast.subscribe();
+    for (int i = 0; i < 4; ++i) broadcast.send(int(i));
     EXPECT_EQ(exact.try_receive()->missed, 0u);  // as many as are kept
-    for (int i = 4; i < 10; ++i) this->broadcast.send(int(i));
-    co_await this->follows(slow, "slow", 4);
-    co_await this->follows(exact, "exact", 1);
+    for (int i = 4; i < 10; ++i) broadcast.send(int(i));
+    co_await follows(slow, "slow", 4);
+    co_await follows(exact, "exact", 1);
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"slow missed 6", "slow 6", "slow 7", "slow 8", "slow 9",
-                                  "exact missed 5", "exact 6"}));
+  run_on(loop, root());
+  EXPECT_EQ(events, (Events{"slow missed 6", "slow 6", "slow 7", "slow 8", "slow 9",
+                            "exact missed 5", "exact 6"}));
 }
 
 // As if another thread came between the last look and the wait.
-TYPED_TEST(BroadcastTest, AValueThatComesWhileTheWaitBeginsIsNotMissed) {
+LOOP_TEST(BroadcastTest, AValueThatComesWhileTheWaitBeginsIsNotMissed) {
   auto root = [&]() -> Task<void> {
-    auto subscriber = this->broadcast.subscribe();
+    auto subscriber = broadcast.subscribe();
     auto awaiter = subscriber.receive().operator co_await();
     EXPECT_FALSE(awaiter.await_ready());
-    this->broadcast.send(1);
+    broadcast.send(1);
     EXPECT_FALSE(awaiter.await_suspend(weft::detail::Continuation()));
     EXPECT_EQ(*awaiter.await_resume()->value, 1);
     co_return;
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(BroadcastTest, ACancelledReceiveTakesNothing) {
+LOOP_TEST(BroadcastTest, ACancelledReceiveTakesNothing) {
   auto root = [&]() -> Task<void> {
-    auto subscriber = this->broadcast.subscribe();
+    auto subscriber = broadcast.subscribe();
     auto late = co_await timeout(1ms, subscriber.receive());
     EXPECT_FALSE(late);
     auto body = [&]() -> Task<void> {
@@ -117,16 +115,16 @@ TYPED_TEST(BroadcastTest, ACancelledReceiveTakesNothing) {
     };
     StartedTask<void> told = body().start_in_current_scope();
     co_await yields(2);
-    this->broadcast.send(1);
+    broadcast.send(1);
     told.cancel();  // it has been told and has not gone on
     Outcome<void> how = co_await told.outcome();
     EXPECT_TRUE(how.is_cancelled());
     EXPECT_EQ(*subscriber.try_receive()->value, 1);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(BroadcastTest, AValueIsMadeOnceAndLivesWhileItIsHeld) {
+LOOP_TEST(BroadcastTest, AValueIsMadeOnceAndLivesWhileItIsHeld) {
   auto root = [&]() -> Task<void> {
     const int before = Counted::live;
     Broadcast<Counted> counted(1);
@@ -142,19 +140,19 @@ TYPED_TEST(BroadcastTest, AValueIsMadeOnceAndLivesWhileItIsHeld) {
     EXPECT_EQ(Counted::live, before + 1);
     co_return;
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(BroadcastTest, TheTreeSaysWhoWaits) {
+LOOP_TEST(BroadcastTest, TheTreeSaysWhoWaits) {
   auto root = [&]() -> Task<void> {
-    StartedTask<void> a = this->follows(this->broadcast.subscribe(), "a").start_in_current_scope();
-    co_await this->until_asked(1);
+    StartedTask<void> a = follows(broadcast.subscribe(), "a").start_in_current_scope();
+    co_await until_asked(1);
     const std::string tree = task_tree(co_await current_scope());
     EXPECT_NE(tree.find("Broadcast 'news' receive, 1 of 1 waiting"), std::string::npos) << tree;
-    this->broadcast.close();
+    broadcast.close();
     co_await std::move(a);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
 // What each sees, and what it is told that it missed, is everything, in order.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "weft/sync/channel.h"
 
+#include <array>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "support/sync_fixture.h"
+#include "support/typed_loop_test.h"
 #include "weft/weft.h"
 
 namespace {
@@ -26,47 +28,44 @@ class Parcel {
   std::unique_ptr<int> number_;
 };
 
-// A loop, and the form of the channel that is used on it.
-template <class L>
-struct Shared {
-  using Loop = L;
+// The forms of a channel, and the loops that each is tried on.
+struct SharedForm {
   template <class T>
   using Items = Channel<T>;
+  static constexpr std::array kLoops = kLoopKinds;
 };
-template <class L>
-struct Local {
-  using Loop = L;
+struct LocalForm {
   template <class T>
   using Items = LocalChannel<T>;
+  static constexpr std::array kLoops{LoopKind::virtual_time, LoopKind::runtime};
 };
 
 template <class Form>
-struct ChannelTest : SyncTest<typename Form::Loop> {
+struct ChannelTest : SyncTest {
   template <class T>
   using Items = typename Form::template Items<T>;
+  static constexpr std::array kLoops = Form::kLoops;
 
   Task<void> sends(Items<int>& channel, int from, int count) {
     for (int i = from; i < from + count; ++i) {
-      ++this->asked;
+      ++asked;
       const bool sent = co_await channel.send(int(i));
-      this->events.push_back((sent ? "sent " : "closed ") + std::to_string(i));
+      events.push_back((sent ? "sent " : "closed ") + std::to_string(i));
     }
   }
   Task<void> receives(Items<int>& channel, std::string who, int count = 1) {
     for (int i = 0; i < count; ++i) {
-      ++this->asked;
+      ++asked;
       std::optional<int> item = co_await channel.receive();
-      this->events.push_back(who + " " + (item ? std::to_string(*item) : std::string("closed")));
+      events.push_back(who + " " + (item ? std::to_string(*item) : std::string("closed")));
     }
   }
 };
-using Forms = ::testing::Types<Shared<VirtualLoop>, Shared<ThreadLoop>, Shared<RuntimeLoop>,
-                               Local<VirtualLoop>, Local<RuntimeLoop>>;
-TYPED_TEST_SUITE(ChannelTest, Forms);
+TYPED_LOOP_TEST_SUITE(ChannelTest, ::testing::Types<SharedForm, LocalForm>);
 
 // --- Values in, values out ----------------------------------------------------------------------
 
-TYPED_TEST(ChannelTest, WhatIsSentIsReceivedInOrder) {
+TYPED_LOOP_TEST(ChannelTest, WhatIsSentIsReceivedInOrder) {
   auto root = [&]() -> Task<void> {
     typename TestFixture::template Items<int> channel(3);
     co_await this->sends(channel, 0, 3);
@@ -77,7 +76,7 @@ TYPED_TEST(ChannelTest, WhatIsSentIsReceivedInOrder) {
   EXPECT_EQ(this->events, (Events{"sent 0", "sent 1", "sent 2", "a 0", "a 1", "a 2"}));
 }
 
-TYPED_TEST(ChannelTest, AFullOneKeepsSendersWaitingInOrder) {
+TYPED_LOOP_TEST(ChannelTest, AFullOneKeepsSendersWaitingInOrder) {
   auto root = [&]() -> Task<void> {
     typename TestFixture::template Items<int> channel(1);
     StartedTask<void> a = this->sends(channel, 0, 2).start_in_current_scope();
@@ -96,7 +95,7 @@ TYPED_TEST(ChannelTest, AFullOneKeepsSendersWaitingInOrder) {
   EXPECT_EQ(received, (Events{"r 0", "r 1", "r 10"}));
 }
 
-TYPED_TEST(ChannelTest, ReceiversAreServedInTheOrderOfTheirComing) {
+TYPED_LOOP_TEST(ChannelTest, ReceiversAreServedInTheOrderOfTheirComing) {
   auto root = [&]() -> Task<void> {
     typename TestFixture::template Items<int> channel(4);
     auto body = [&](Nursery& n) -> Task<NurseryEnd> {
@@ -117,7 +116,7 @@ TYPED_TEST(ChannelTest, ReceiversAreServedInTheOrderOfTheirComing) {
   EXPECT_EQ(in_ring_order(this->events), in_ring_order({"all sent", "a 0", "b 1", "c 2"}));
 }
 
-TYPED_TEST(ChannelTest, ARendezvousEndsWhenTheValueIsTaken) {
+TYPED_LOOP_TEST(ChannelTest, ARendezvousEndsWhenTheValueIsTaken) {
   auto root = [&]() -> Task<void> {
     typename TestFixture::template Items<int> channel(0);
     EXPECT_EQ(channel.try_send(7).error(), ChannelError::full);
@@ -138,7 +137,7 @@ TYPED_TEST(ChannelTest, ARendezvousEndsWhenTheValueIsTaken) {
   EXPECT_EQ(this->events.back(), "first 5");
 }
 
-TYPED_TEST(ChannelTest, TryNeverWaitsAndSaysWhy) {
+TYPED_LOOP_TEST(ChannelTest, TryNeverWaitsAndSaysWhy) {
   auto root = [&]() -> Task<void> {
     typename TestFixture::template Items<Parcel> channel(1);
     EXPECT_EQ(channel.try_receive().error(), ChannelError::empty);
@@ -159,7 +158,7 @@ TYPED_TEST(ChannelTest, TryNeverWaitsAndSaysWhy) {
 }
 
 // L2: neither a sender nor a closer runs those whom it wakes.
-TYPED_TEST(ChannelTest, AWakeUpIsNeverInsideOfTheCall) {
+TYPED_LOOP_TEST(ChannelTest, AWakeUpIsNeverInsideOfTheCall) {
   struct Callback : Runnable {
     Callback(typename TestFixture::template Items<int>& c, Events& e)
         : Runnable(&called), channel(c), events(e) {}
@@ -191,7 +190,7 @@ TYPED_TEST(ChannelTest, AWakeUpIsNeverInsideOfTheCall) {
 
 // --- close() ------------------------------------------------------------------------------------
 
-TYPED_TEST(ChannelTest, ClosingLetsReceiversDrain) {
+TYPED_LOOP_TEST(ChannelTest, ClosingLetsReceiversDrain) {
   auto root = [&]() -> Task<void> {
     typename TestFixture::template Items<int> channel(2);
     co_await this->sends(channel, 0, 2);
@@ -205,7 +204,7 @@ TYPED_TEST(ChannelTest, ClosingLetsReceiversDrain) {
   EXPECT_EQ(this->events, (Events{"sent 0", "sent 1", "closed 5", "r 0", "r 1", "r closed"}));
 }
 
-TYPED_TEST(ChannelTest, ClosingEndsReceiversThatWait) {
+TYPED_LOOP_TEST(ChannelTest, ClosingEndsReceiversThatWait) {
   auto root = [&]() -> Task<void> {
     typename TestFixture::template Items<int> channel(2);
     auto body = [&](Nursery& n) -> Task<NurseryEnd> {
@@ -222,7 +221,7 @@ TYPED_TEST(ChannelTest, ClosingEndsReceiversThatWait) {
   EXPECT_EQ(in_ring_order(this->events), (Events{"a closed", "b closed"}));
 }
 
-TYPED_TEST(ChannelTest, ClosingHandsTheValuesOfSendersThatWaitBack) {
+TYPED_LOOP_TEST(ChannelTest, ClosingHandsTheValuesOfSendersThatWaitBack) {
   auto root = [&]() -> Task<void> {
     typename TestFixture::template Items<Parcel> channel(1);
     Parcel inside(1), waits(2);
@@ -243,7 +242,7 @@ TYPED_TEST(ChannelTest, ClosingHandsTheValuesOfSendersThatWaitBack) {
 }
 
 // corral asserts, or enqueues after the close.
-TYPED_TEST(ChannelTest, ClosingAfterAWaitingSenderWasGrantedASlotKeepsItsValue) {
+TYPED_LOOP_TEST(ChannelTest, ClosingAfterAWaitingSenderWasGrantedASlotKeepsItsValue) {
   auto root = [&]() -> Task<void> {
     typename TestFixture::template Items<int> channel(1);
     EXPECT_TRUE(channel.try_send(1));
@@ -264,7 +263,7 @@ TYPED_TEST(ChannelTest, ClosingAfterAWaitingSenderWasGrantedASlotKeepsItsValue) 
 // --- Cancellation -------------------------------------------------------------------------------
 
 // corral loses x.
-TYPED_TEST(ChannelTest, ACancelledSendLeavesTheValueWithItsCaller) {
+TYPED_LOOP_TEST(ChannelTest, ACancelledSendLeavesTheValueWithItsCaller) {
   auto root = [&]() -> Task<void> {
     typename TestFixture::template Items<Parcel> channel(0);
     Parcel x(7);
@@ -286,7 +285,7 @@ TYPED_TEST(ChannelTest, ACancelledSendLeavesTheValueWithItsCaller) {
   run_on(this->loop, root());
 }
 
-TYPED_TEST(ChannelTest, ACancelledReceiveTakesNothing) {
+TYPED_LOOP_TEST(ChannelTest, ACancelledReceiveTakesNothing) {
   auto root = [&]() -> Task<void> {
     typename TestFixture::template Items<int> channel(1);
     StartedTask<void> a = this->receives(channel, "a").start_in_current_scope();
@@ -303,7 +302,7 @@ TYPED_TEST(ChannelTest, ACancelledReceiveTakesNothing) {
   EXPECT_EQ(this->events, (Events{"b 1"}));
 }
 
-TYPED_TEST(ChannelTest, AReceiverThatIsCancelledWhenItWasGivenAnItemKeepsIt) {
+TYPED_LOOP_TEST(ChannelTest, AReceiverThatIsCancelledWhenItWasGivenAnItemKeepsIt) {
   auto root = [&]() -> Task<void> {
     typename TestFixture::template Items<int> channel(1);
     StartedTask<void> a = this->receives(channel, "a", 2).start_in_current_scope();
@@ -319,7 +318,7 @@ TYPED_TEST(ChannelTest, AReceiverThatIsCancelledWhenItWasGivenAnItemKeepsIt) {
   EXPECT_EQ(this->events, (Events{"a 1"}));
 }
 
-TYPED_TEST(ChannelTest, ASenderThatIsCancelledWhenItsValueWasTakenHasSentIt) {
+TYPED_LOOP_TEST(ChannelTest, ASenderThatIsCancelledWhenItsValueWasTakenHasSentIt) {
   auto root = [&]() -> Task<void> {
     typename TestFixture::template Items<int> channel(0);
     StartedTask<void> a = this->sends(channel, 1, 2).start_in_current_scope();
@@ -334,7 +333,7 @@ TYPED_TEST(ChannelTest, ASenderThatIsCancelledWhenItsValueWasTakenHasSentIt) {
   EXPECT_EQ(this->events, (Events{"sent 1"}));
 }
 
-TYPED_TEST(ChannelTest, ATaskThatIsCancelledAlreadyNeitherSendsNorReceives) {
+TYPED_LOOP_TEST(ChannelTest, ATaskThatIsCancelledAlreadyNeitherSendsNorReceives) {
   auto root = [&]() -> Task<void> {
     typename TestFixture::template Items<Parcel> channel(2);
     EXPECT_TRUE(channel.try_send(Parcel(1)));
@@ -360,7 +359,7 @@ TYPED_TEST(ChannelTest, ATaskThatIsCancelledAlreadyNeitherSendsNorReceives) {
   run_on(this->loop, root());
 }
 
-TYPED_TEST(ChannelTest, WaitsForSeveralAtOnce) {
+TYPED_LOOP_TEST(ChannelTest, WaitsForSeveralAtOnce) {
   auto root = [&]() -> Task<void> {
     typename TestFixture::template Items<int> a(1), b(1);
     EXPECT_TRUE(b.try_send(1));
@@ -382,7 +381,7 @@ TYPED_TEST(ChannelTest, WaitsForSeveralAtOnce) {
 
 // --- Many at once -------------------------------------------------------------------------------
 
-TYPED_TEST(ChannelTest, SendAllWakesItsSenderOnceWhenAllAreTaken) {
+TYPED_LOOP_TEST(ChannelTest, SendAllWakesItsSenderOnceWhenAllAreTaken) {
   auto root = [&]() -> Task<void> {
     typename TestFixture::template Items<int> channel(2);
     std::vector<int> values(200);
@@ -409,7 +408,7 @@ TYPED_TEST(ChannelTest, SendAllWakesItsSenderOnceWhenAllAreTaken) {
   EXPECT_EQ(this->events, (Events{"all"}));
 }
 
-TYPED_TEST(ChannelTest, SendAllThatIsCancelledOrClosedLeavesTheRest) {
+TYPED_LOOP_TEST(ChannelTest, SendAllThatIsCancelledOrClosedLeavesTheRest) {
   auto root = [&]() -> Task<void> {
     typename TestFixture::template Items<Parcel> channel(1);
     std::vector<Parcel> parcels;
@@ -436,7 +435,7 @@ TYPED_TEST(ChannelTest, SendAllThatIsCancelledOrClosedLeavesTheRest) {
   run_on(this->loop, root());
 }
 
-TYPED_TEST(ChannelTest, ReceiveUpToTakesWhatIsThereAndWaitsForOne) {
+TYPED_LOOP_TEST(ChannelTest, ReceiveUpToTakesWhatIsThereAndWaitsForOne) {
   auto root = [&]() -> Task<void> {
     typename TestFixture::template Items<Parcel> channel(300);
     auto body = [&](std::size_t count_max) -> Task<std::size_t> {
@@ -461,7 +460,7 @@ TYPED_TEST(ChannelTest, ReceiveUpToTakesWhatIsThereAndWaitsForOne) {
 
 // --- unbounded() --------------------------------------------------------------------------------
 
-TYPED_TEST(ChannelTest, AnUnboundedOneGrowsAndItsMaximumHolds) {
+TYPED_LOOP_TEST(ChannelTest, AnUnboundedOneGrowsAndItsMaximumHolds) {
   auto root = [&]() -> Task<void> {
     constexpr int kMax = 4096;
     auto channel = TestFixture::template Items<int>::unbounded("log", kMax);
@@ -487,7 +486,7 @@ TYPED_TEST(ChannelTest, AnUnboundedOneGrowsAndItsMaximumHolds) {
   run_on(this->loop, root());
 }
 
-TYPED_TEST(ChannelTest, AnUnboundedOneWithAMaximumOfNoneIsARendezvous) {
+TYPED_LOOP_TEST(ChannelTest, AnUnboundedOneWithAMaximumOfNoneIsARendezvous) {
   auto root = [&]() -> Task<void> {
     auto channel = TestFixture::template Items<int>::unbounded("none", 0);
     EXPECT_EQ(channel.try_send(1).error(), ChannelError::full);
@@ -501,7 +500,7 @@ TYPED_TEST(ChannelTest, AnUnboundedOneWithAMaximumOfNoneIsARendezvous) {
   run_on(this->loop, root());
 }
 
-TYPED_TEST(ChannelTest, ItsValuesDieWithIt) {
+TYPED_LOOP_TEST(ChannelTest, ItsValuesDieWithIt) {
   auto root = [&]() -> Task<void> {
     for (bool bounded : {true, false}) {
       const int before = Counted::live;
@@ -522,7 +521,7 @@ TYPED_TEST(ChannelTest, ItsValuesDieWithIt) {
   run_on(this->loop, root());
 }
 
-TYPED_TEST(ChannelTest, TheTreeSaysWhoWaitsAndWhere) {
+TYPED_LOOP_TEST(ChannelTest, TheTreeSaysWhoWaitsAndWhere) {
   auto root = [&]() -> Task<void> {
     typename TestFixture::template Items<int> channel(0, "jobs");
     auto body = [&](Nursery& n) -> Task<NurseryEnd> {

@@ -15,8 +15,7 @@ using namespace weft;
 using namespace weft::test;
 using namespace std::chrono_literals;
 
-template <class L>
-struct ConditionTest : LoopTest<L> {
+struct ConditionTest : EachLoopTest {
   Mutex mutex{"lock"};
   Condition condition{"test"};
   Events events;
@@ -49,247 +48,246 @@ struct ConditionTest : LoopTest<L> {
     while (come < count) co_await yield();
   }
 };
-TYPED_TEST_SUITE(ConditionTest, LoopTypes);
 
 // --- Waiting and notifying ----------------------------------------------------------------------
 
-TYPED_TEST(ConditionTest, AWaitUnlocksAndHasTheLockAgainAfterIt) {
+LOOP_TEST(ConditionTest, AWaitUnlocksAndHasTheLockAgainAfterIt) {
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
-    StartedTask<void> a = co_await this->start_visit(scope, "a", 3);
-    EXPECT_FALSE(this->mutex.is_locked());
-    this->condition.notify_one();
-    EXPECT_TRUE(this->mutex.is_locked());  // it is free, so it is a's at once
-    EXPECT_TRUE(this->events.empty());     // and never inside of a notify
+    StartedTask<void> a = co_await start_visit(scope, "a", 3);
+    EXPECT_FALSE(mutex.is_locked());
+    condition.notify_one();
+    EXPECT_TRUE(mutex.is_locked());  // it is free, so it is a's at once
+    EXPECT_TRUE(events.empty());     // and never inside of a notify
     co_await std::move(a);
-    EXPECT_FALSE(this->mutex.is_locked());
+    EXPECT_FALSE(mutex.is_locked());
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"a", "/a"}));
+  run_on(loop, root());
+  EXPECT_EQ(events, (Events{"a", "/a"}));
 }
 
 // Who is notified with the lock held gets in line for it: nobody who comes later is before it.
-TYPED_TEST(ConditionTest, WhoIsNotifiedStandsInTheLocksQueue) {
+LOOP_TEST(ConditionTest, WhoIsNotifiedStandsInTheLocksQueue) {
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
-    StartedTask<void> a = co_await this->start_visit(scope, "a");
-    auto lock = co_await this->mutex.lock();
-    this->condition.notify_one();
+    StartedTask<void> a = co_await start_visit(scope, "a");
+    auto lock = co_await mutex.lock();
+    condition.notify_one();
     auto late = [&]() -> Task<void> {
-      auto late_lock = co_await this->mutex.lock();
-      this->events.push_back("late");
+      auto late_lock = co_await mutex.lock();
+      events.push_back("late");
     };
     StartedTask<void> b = late().start(scope);
     co_await yields(5);
-    EXPECT_TRUE(this->events.empty());
+    EXPECT_TRUE(events.empty());
     lock.unlock();
     co_await std::move(a);
     co_await std::move(b);
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"a", "/a", "late"}));
+  run_on(loop, root());
+  EXPECT_EQ(events, (Events{"a", "/a", "late"}));
 }
 
-TYPED_TEST(ConditionTest, NotifyOneWakesWhoHasWaitedLongest) {
+LOOP_TEST(ConditionTest, NotifyOneWakesWhoHasWaitedLongest) {
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
-    StartedTask<void> a = co_await this->start_visit(scope, "a");
-    StartedTask<void> b = co_await this->start_visit(scope, "b");
-    StartedTask<void> c = co_await this->start_visit(scope, "c");
-    this->condition.notify_one();
+    StartedTask<void> a = co_await start_visit(scope, "a");
+    StartedTask<void> b = co_await start_visit(scope, "b");
+    StartedTask<void> c = co_await start_visit(scope, "c");
+    condition.notify_one();
     co_await std::move(a);
     co_await yields(5);
-    EXPECT_EQ(this->events, (Events{"a", "/a"}));
-    this->condition.notify_one();
-    this->condition.notify_one();
+    EXPECT_EQ(events, (Events{"a", "/a"}));
+    condition.notify_one();
+    condition.notify_one();
     co_await std::move(c);
     co_await std::move(b);
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"a", "/a", "b", "/b", "c", "/c"}));
+  run_on(loop, root());
+  EXPECT_EQ(events, (Events{"a", "/a", "b", "/b", "c", "/c"}));
 }
 
-TYPED_TEST(ConditionTest, NotifyAllWakesThoseWhoWaitOneAfterTheOther) {
+LOOP_TEST(ConditionTest, NotifyAllWakesThoseWhoWaitOneAfterTheOther) {
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
     std::vector<StartedTask<void>> all;
     for (const char* name : {"a", "b", "c"}) {
-      all.push_back(co_await this->start_visit(scope, name, 2));
+      all.push_back(co_await start_visit(scope, name, 2));
     }
-    this->condition.notify_all();
+    condition.notify_all();
     // Who waits after it is not meant.
-    StartedTask<void> late = this->visit("late").start(scope);
+    StartedTask<void> late = visit("late").start(scope);
     for (auto& each : all) co_await std::move(each);
-    co_await this->until_come(4);
+    co_await until_come(4);
     co_await yields(5);
-    EXPECT_EQ(this->events, (Events{"a", "/a", "b", "/b", "c", "/c"}));
-    this->condition.notify_all();
+    EXPECT_EQ(events, (Events{"a", "/a", "b", "/b", "c", "/c"}));
+    condition.notify_all();
     co_await std::move(late);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(ConditionTest, ANotifyWithoutAWaiterIsNotKept) {
+LOOP_TEST(ConditionTest, ANotifyWithoutAWaiterIsNotKept) {
   auto root = [&]() -> Task<void> {
-    this->condition.notify_one();
-    this->condition.notify_all();
-    auto lock = co_await this->mutex.lock();
-    auto waited = co_await timeout(1ms, this->condition.wait(lock));
+    condition.notify_one();
+    condition.notify_all();
+    auto lock = co_await mutex.lock();
+    auto waited = co_await timeout(1ms, condition.wait(lock));
     EXPECT_FALSE(waited);
-    EXPECT_TRUE(this->mutex.is_locked());  // a timeout has the lock again
+    EXPECT_TRUE(mutex.is_locked());  // a timeout has the lock again
   };
-  run_on(this->loop, root());
-  EXPECT_FALSE(this->mutex.is_locked());
+  run_on(loop, root());
+  EXPECT_FALSE(mutex.is_locked());
 }
 
-TYPED_TEST(ConditionTest, TwoTakeTurnsByNotifyingEachOther) {
+LOOP_TEST(ConditionTest, TwoTakeTurnsByNotifyingEachOther) {
   int turn = 0;
   auto player = [&](int self, int rounds) -> Task<void> {
-    auto lock = co_await this->mutex.lock();
+    auto lock = co_await mutex.lock();
     for (int i = 0; i < rounds; ++i) {
-      while (turn != self) co_await this->condition.wait(lock);
+      while (turn != self) co_await condition.wait(lock);
       turn = 1 - self;
-      this->condition.notify_one();
+      condition.notify_one();
     }
   };
   auto root = [&]() -> Task<void> { co_await all_of(player(0, 100), player(1, 100)); };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(turn, 0);
 }
 
 // --- Predicates ---------------------------------------------------------------------------------
 
-TYPED_TEST(ConditionTest, AWaitForWhatIsTrueDoesNotWait) {
+LOOP_TEST(ConditionTest, AWaitForWhatIsTrueDoesNotWait) {
   auto root = [&]() -> Task<void> {
-    auto lock = co_await this->mutex.lock();
-    co_await this->condition.wait(lock, [] { return true; });
-    EXPECT_TRUE(this->mutex.is_locked());
+    auto lock = co_await mutex.lock();
+    co_await condition.wait(lock, [] { return true; });
+    EXPECT_TRUE(mutex.is_locked());
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(ConditionTest, AWaitForAPredicateGoesOnWhenItIsTrue) {
+LOOP_TEST(ConditionTest, AWaitForAPredicateGoesOnWhenItIsTrue) {
   int value = 0;
   int asked = 0;
   auto consumer = [&]() -> Task<void> {
     auto is_three = [&] {
-      EXPECT_TRUE(this->mutex.is_locked());
+      EXPECT_TRUE(mutex.is_locked());
       ++asked;
       return value == 3;
     };
-    auto lock = co_await this->mutex.lock();
-    ++this->come;
-    co_await this->condition.wait(lock, is_three);
+    auto lock = co_await mutex.lock();
+    ++come;
+    co_await condition.wait(lock, is_three);
     EXPECT_EQ(value, 3);
-    EXPECT_TRUE(this->mutex.is_locked());
+    EXPECT_TRUE(mutex.is_locked());
   };
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
-    StartedTask<void> waits = co_await this->arrive(scope, consumer());
+    StartedTask<void> waits = co_await arrive(scope, consumer());
     for (int i = 0; i < 3; ++i) {
       {
-        auto lock = co_await this->mutex.lock();
+        auto lock = co_await mutex.lock();
         ++value;
-        this->condition.notify_one();
+        condition.notify_one();
       }
       while (asked < i + 2) co_await yield();  // once for each notify, and before
       co_await yields(3);
       EXPECT_EQ(asked, i + 2);
     }
     co_await std::move(waits);
-    EXPECT_FALSE(this->mutex.is_locked());
+    EXPECT_FALSE(mutex.is_locked());
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(ConditionTest, WhatAPredicateThrowsComesOutWithTheLockHeld) {
+LOOP_TEST(ConditionTest, WhatAPredicateThrowsComesOutWithTheLockHeld) {
   bool now = false;
   auto consumer = [&](bool at_once) -> Task<void> {
     auto fails = [&]() -> bool {
       if (now || at_once) throw std::runtime_error("on purpose");
       return false;
     };
-    auto lock = co_await this->mutex.lock();
+    auto lock = co_await mutex.lock();
     bool caught = false;
-    ++this->come;
+    ++come;
     try {
-      co_await this->condition.wait(lock, fails);
+      co_await condition.wait(lock, fails);
     } catch (const std::runtime_error&) {
       caught = true;
     }
     EXPECT_TRUE(caught);
     EXPECT_TRUE(lock);
-    EXPECT_TRUE(this->mutex.is_locked());
+    EXPECT_TRUE(mutex.is_locked());
   };
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
     co_await consumer(true);
-    StartedTask<void> waits = co_await this->arrive(scope, consumer(false));
+    StartedTask<void> waits = co_await arrive(scope, consumer(false));
     now = true;
-    this->condition.notify_one();
+    condition.notify_one();
     co_await std::move(waits);
-    EXPECT_FALSE(this->mutex.is_locked());
+    EXPECT_FALSE(mutex.is_locked());
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
 // A named predicate that cannot be copied is referred to.
-TYPED_TEST(ConditionTest, APredicateMayBeOneOfAKind) {
+LOOP_TEST(ConditionTest, APredicateMayBeOneOfAKind) {
   auto root = [&]() -> Task<void> {
     auto ready = std::make_unique<bool>(false);
     auto predicate = [owned = std::move(ready)] { return std::exchange(*owned, true); };
-    auto lock = co_await this->mutex.lock();
+    auto lock = co_await mutex.lock();
     auto notifies = [&]() -> Task<void> {
       co_await yields(2);
-      this->condition.notify_one();
+      condition.notify_one();
     };
-    co_await all_of(this->condition.wait(lock, predicate), notifies());
-    EXPECT_TRUE(this->mutex.is_locked());
+    co_await all_of(condition.wait(lock, predicate), notifies());
+    EXPECT_TRUE(mutex.is_locked());
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
 // --- Cancellation -------------------------------------------------------------------------------
 
-TYPED_TEST(ConditionTest, ACancelledWaitHasTheLockAgainBeforeItUnwinds) {
+LOOP_TEST(ConditionTest, ACancelledWaitHasTheLockAgainBeforeItUnwinds) {
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
-    StartedTask<void> a = co_await this->start_visit(scope, "a");
+    StartedTask<void> a = co_await start_visit(scope, "a");
     a.cancel();
     Outcome<void> how = co_await a.outcome();
     EXPECT_TRUE(how.is_cancelled());
-    EXPECT_EQ(this->events, (Events{"/a"}));  // where it looks at the lock
-    EXPECT_FALSE(this->mutex.is_locked());
+    EXPECT_EQ(events, (Events{"/a"}));  // where it looks at the lock
+    EXPECT_FALSE(mutex.is_locked());
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(ConditionTest, ACancelledWaitWaitsForALockThatIsTaken) {
+LOOP_TEST(ConditionTest, ACancelledWaitWaitsForALockThatIsTaken) {
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
-    StartedTask<void> a = co_await this->start_visit(scope, "a");
-    auto lock = co_await this->mutex.lock();
+    StartedTask<void> a = co_await start_visit(scope, "a");
+    auto lock = co_await mutex.lock();
     a.cancel();
     co_await yields(5);
-    EXPECT_TRUE(this->events.empty());  // it cannot unwind yet
+    EXPECT_TRUE(events.empty());  // it cannot unwind yet
     lock.unlock();
     Outcome<void> how = co_await a.outcome();
     EXPECT_TRUE(how.is_cancelled());
-    EXPECT_FALSE(this->mutex.is_locked());
+    EXPECT_FALSE(mutex.is_locked());
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"/a"}));
+  run_on(loop, root());
+  EXPECT_EQ(events, (Events{"/a"}));
 }
 
 // It was chosen and waits for the lock.
-TYPED_TEST(ConditionTest, ACancelAfterNotifyOnePassesItOn) {
+LOOP_TEST(ConditionTest, ACancelAfterNotifyOnePassesItOn) {
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
-    StartedTask<void> a = co_await this->start_visit(scope, "a");
-    StartedTask<void> b = co_await this->start_visit(scope, "b");
-    StartedTask<void> c = co_await this->start_visit(scope, "c");
-    auto lock = co_await this->mutex.lock();
-    this->condition.notify_one();
+    StartedTask<void> a = co_await start_visit(scope, "a");
+    StartedTask<void> b = co_await start_visit(scope, "b");
+    StartedTask<void> c = co_await start_visit(scope, "c");
+    auto lock = co_await mutex.lock();
+    condition.notify_one();
     a.cancel();
     co_await yields(5);
     lock.unlock();
@@ -297,133 +295,133 @@ TYPED_TEST(ConditionTest, ACancelAfterNotifyOnePassesItOn) {
     EXPECT_TRUE(how.is_cancelled());
     co_await std::move(b);
     co_await yields(5);
-    EXPECT_EQ(this->events, (Events{"/a", "b", "/b"}));  // one, and not c
-    this->condition.notify_one();
+    EXPECT_EQ(events, (Events{"/a", "b", "/b"}));  // one, and not c
+    condition.notify_one();
     co_await std::move(c);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
 // It was chosen and has the lock, but has not gone on.
-TYPED_TEST(ConditionTest, ACancelAfterItHasTheLockPassesTheNotifyOn) {
+LOOP_TEST(ConditionTest, ACancelAfterItHasTheLockPassesTheNotifyOn) {
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
-    StartedTask<void> a = co_await this->start_visit(scope, "a");
-    StartedTask<void> b = co_await this->start_visit(scope, "b");
-    this->condition.notify_one();
-    EXPECT_TRUE(this->mutex.is_locked());
+    StartedTask<void> a = co_await start_visit(scope, "a");
+    StartedTask<void> b = co_await start_visit(scope, "b");
+    condition.notify_one();
+    EXPECT_TRUE(mutex.is_locked());
     a.cancel();
     Outcome<void> how = co_await a.outcome();
     EXPECT_TRUE(how.is_cancelled());
     co_await std::move(b);
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"/a", "b", "/b"}));
-  EXPECT_FALSE(this->mutex.is_locked());
+  run_on(loop, root());
+  EXPECT_EQ(events, (Events{"/a", "b", "/b"}));
+  EXPECT_FALSE(mutex.is_locked());
 }
 
 // Those who wait since are not told of it.
-TYPED_TEST(ConditionTest, ACancelAfterNotifyAllPassesNothingOn) {
+LOOP_TEST(ConditionTest, ACancelAfterNotifyAllPassesNothingOn) {
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
-    StartedTask<void> a = co_await this->start_visit(scope, "a");
-    auto lock = co_await this->mutex.lock();
-    this->condition.notify_all();
+    StartedTask<void> a = co_await start_visit(scope, "a");
+    auto lock = co_await mutex.lock();
+    condition.notify_all();
     lock.unlock();
-    lock = co_await this->mutex.lock();  // a has been in, and is gone
+    lock = co_await mutex.lock();  // a has been in, and is gone
     lock.unlock();
-    StartedTask<void> b = co_await this->start_visit(scope, "b");
-    lock = co_await this->mutex.lock();
-    this->condition.notify_all();
-    StartedTask<void> late = this->visit("late").start(scope);
+    StartedTask<void> b = co_await start_visit(scope, "b");
+    lock = co_await mutex.lock();
+    condition.notify_all();
+    StartedTask<void> late = visit("late").start(scope);
     co_await yields(2);
     b.cancel();
     lock.unlock();
     Outcome<void> how = co_await b.outcome();
     EXPECT_TRUE(how.is_cancelled());
-    co_await this->until_come(3);
+    co_await until_come(3);
     co_await yields(5);
-    EXPECT_EQ(this->events, (Events{"a", "/a", "/b"}));
-    this->condition.notify_one();
+    EXPECT_EQ(events, (Events{"a", "/a", "/b"}));
+    condition.notify_one();
     co_await std::move(late);
     co_await std::move(a);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(ConditionTest, CancelOfEveryoneLosesNothing) {
+LOOP_TEST(ConditionTest, CancelOfEveryoneLosesNothing) {
   auto root = [&]() -> Task<void> {
     auto body = [&](Nursery& n) -> Task<NurseryEnd> {
-      for (int i = 0; i < 20; ++i) n.start(this->visit("x"));
-      co_await this->until_come(20);
-      for (int i = 0; i < 7; ++i) this->condition.notify_one();
+      for (int i = 0; i < 20; ++i) n.start(visit("x"));
+      co_await until_come(20);
+      for (int i = 0; i < 7; ++i) condition.notify_one();
       co_return cancel;
     };
     co_await with_nursery(body);
-    EXPECT_FALSE(this->mutex.is_locked());
+    EXPECT_FALSE(mutex.is_locked());
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(this->events, Events(20, "/x"));
+  run_on(loop, root());
+  EXPECT_EQ(events, Events(20, "/x"));
 }
 
-TYPED_TEST(ConditionTest, ATaskThatIsCancelledAlreadyDoesNotUnlock) {
+LOOP_TEST(ConditionTest, ATaskThatIsCancelledAlreadyDoesNotUnlock) {
   auto root = [&]() -> Task<void> {
     auto body = [&]() -> Task<void> {
-      auto lock = co_await this->mutex.lock();
+      auto lock = co_await mutex.lock();
       Scope& scope = co_await current_scope();
-      OnExit leave([&] { EXPECT_TRUE(this->mutex.is_locked()); });
+      OnExit leave([&] { EXPECT_TRUE(mutex.is_locked()); });
       scope.cancel();
-      co_await this->condition.wait(lock);
+      co_await condition.wait(lock);
       ADD_FAILURE() << "went on";
     };
     StartedTask<void> started = body().start_in_current_scope();
     Outcome<void> how = co_await started.outcome();
     EXPECT_TRUE(how.is_cancelled());
-    EXPECT_FALSE(this->mutex.is_locked());
+    EXPECT_FALSE(mutex.is_locked());
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(ConditionTest, AnIgnoredCancellationWaits) {
+LOOP_TEST(ConditionTest, AnIgnoredCancellationWaits) {
   auto root = [&]() -> Task<void> {
     auto body = [&]() -> Task<void> {
       auto guard = co_await ignore_cancellation();
-      auto lock = co_await this->mutex.lock();
-      ++this->come;
-      co_await this->condition.wait(lock);
-      this->events.push_back("notified");
+      auto lock = co_await mutex.lock();
+      ++come;
+      co_await condition.wait(lock);
+      events.push_back("notified");
     };
     Scope& scope = co_await current_scope();
-    StartedTask<void> a = co_await this->arrive(scope, body());
+    StartedTask<void> a = co_await arrive(scope, body());
     a.cancel();
     co_await yields(3);
-    EXPECT_TRUE(this->events.empty());
-    this->condition.notify_one();
+    EXPECT_TRUE(events.empty());
+    condition.notify_one();
     static_cast<void>(co_await a.outcome());
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"notified"}));
+  run_on(loop, root());
+  EXPECT_EQ(events, (Events{"notified"}));
 }
 
 // A predicate is not asked for a wait that was cancelled.
-TYPED_TEST(ConditionTest, ACancelledWaitForAPredicateEndsWhetherItIsTrueOrNot) {
+LOOP_TEST(ConditionTest, ACancelledWaitForAPredicateEndsWhetherItIsTrueOrNot) {
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
     bool value = false;
     auto body = [&]() -> Task<void> {
       auto is_true = [&] { return value; };
-      auto lock = co_await this->mutex.lock();
-      OnExit leave([&] { EXPECT_TRUE(this->mutex.is_locked()); });
-      ++this->come;
-      co_await this->condition.wait(lock, is_true);
-      this->events.push_back("went on");
+      auto lock = co_await mutex.lock();
+      OnExit leave([&] { EXPECT_TRUE(mutex.is_locked()); });
+      ++come;
+      co_await condition.wait(lock, is_true);
+      events.push_back("went on");
     };
     for (bool becomes : {false, true}) {
-      StartedTask<void> first = co_await this->arrive(scope, body());
-      StartedTask<void> second = co_await this->arrive(scope, body());
-      auto lock = co_await this->mutex.lock();
+      StartedTask<void> first = co_await arrive(scope, body());
+      StartedTask<void> second = co_await arrive(scope, body());
+      auto lock = co_await mutex.lock();
       value = becomes;
-      this->condition.notify_one();
+      condition.notify_one();
       first.cancel();
       lock.unlock();
       Outcome<void> how = co_await first.outcome();
@@ -433,87 +431,87 @@ TYPED_TEST(ConditionTest, ACancelledWaitForAPredicateEndsWhetherItIsTrueOrNot) {
       EXPECT_EQ(how.is_cancelled(), !becomes);
     }
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"went on"}));
+  run_on(loop, root());
+  EXPECT_EQ(events, (Events{"went on"}));
 }
 
 // --- With others --------------------------------------------------------------------------------
 
-TYPED_TEST(ConditionTest, WorksWithASharedMutexThatIsHeldAlone) {
+LOOP_TEST(ConditionTest, WorksWithASharedMutexThatIsHeldAlone) {
   SharedMutex shared("routes");
   bool ready = false;
   auto consumer = [&]() -> Task<void> {
     auto is_ready = [&] { return ready; };
     auto lock = co_await shared.lock();
-    ++this->come;
-    co_await this->condition.wait(lock, is_ready);
+    ++come;
+    co_await condition.wait(lock, is_ready);
     EXPECT_TRUE(shared.is_locked());
-    this->events.push_back("went on");
+    events.push_back("went on");
   };
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
-    StartedTask<void> waits = co_await this->arrive(scope, consumer());
+    StartedTask<void> waits = co_await arrive(scope, consumer());
     auto look = co_await shared.lock_shared();
-    this->condition.notify_one();
+    condition.notify_one();
     EXPECT_FALSE(shared.try_lock_shared());  // it stands in line, and wants it alone
     look.unlock();
-    StartedTask<void> cancelled = co_await this->arrive(scope, consumer());
+    StartedTask<void> cancelled = co_await arrive(scope, consumer());
     cancelled.cancel();
     Outcome<void> how = co_await cancelled.outcome();
     EXPECT_TRUE(how.is_cancelled());
     auto lock = co_await shared.lock();
     ready = true;
-    this->condition.notify_all();
+    condition.notify_all();
     lock.unlock();
     co_await std::move(waits);
     EXPECT_FALSE(shared.is_locked());
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"went on"}));
+  run_on(loop, root());
+  EXPECT_EQ(events, (Events{"went on"}));
 }
 
 // The loser of any_of() has the lock again before any_of() goes on.
-TYPED_TEST(ConditionTest, WaitsBesideOthers) {
+LOOP_TEST(ConditionTest, WaitsBesideOthers) {
   auto root = [&]() -> Task<void> {
     Event stop;
     auto sets = [&]() -> Task<void> {
-      auto lock = co_await this->mutex.lock();
+      auto lock = co_await mutex.lock();
       stop.set();
       co_await yields(3);
-      this->events.push_back("unlocks");
+      events.push_back("unlocks");
     };
-    auto lock = co_await this->mutex.lock();
+    auto lock = co_await mutex.lock();
     StartedTask<void> other = sets().start_in_current_scope();
-    auto [notified, stopped] = co_await any_of(this->condition.wait(lock), stop.wait());
-    this->events.push_back("goes on");
+    auto [notified, stopped] = co_await any_of(condition.wait(lock), stop.wait());
+    events.push_back("goes on");
     EXPECT_FALSE(notified);
     EXPECT_TRUE(stopped);
-    EXPECT_TRUE(this->mutex.is_locked());
+    EXPECT_TRUE(mutex.is_locked());
     co_await std::move(other);
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"unlocks", "goes on"}));
+  run_on(loop, root());
+  EXPECT_EQ(events, (Events{"unlocks", "goes on"}));
 }
 
-TYPED_TEST(ConditionTest, TheTreeSaysWhatIsWaitedFor) {
+LOOP_TEST(ConditionTest, TheTreeSaysWhatIsWaitedFor) {
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
-    StartedTask<void> a = co_await this->start_visit(scope, "a");
-    StartedTask<void> b = co_await this->start_visit(scope, "b");
-    auto lock = co_await this->mutex.lock();
+    StartedTask<void> a = co_await start_visit(scope, "a");
+    StartedTask<void> b = co_await start_visit(scope, "b");
+    auto lock = co_await mutex.lock();
     const std::string tree = task_tree(scope);
     EXPECT_NE(tree.find("Condition 'test', 1 of 2 waiting"), std::string::npos) << tree;
     EXPECT_NE(tree.find("Condition 'test', 2 of 2 waiting"), std::string::npos) << tree;
-    this->condition.notify_one();
+    condition.notify_one();
     const std::string then = task_tree(scope);
     EXPECT_NE(then.find("Mutex 'lock' held by"), std::string::npos) << then;
     EXPECT_NE(then.find("Condition 'test', 1 of 1 waiting"), std::string::npos) << then;
-    this->condition.notify_one();
+    condition.notify_one();
     lock.unlock();
     co_await std::move(a);
     co_await std::move(b);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
 }  // namespace

@@ -12,143 +12,141 @@ namespace {
 using namespace weft;
 using namespace weft::test;
 
-template <class L>
-struct EventTest : SyncTest<L> {
+struct EventTest : SyncTest {
   Event event{"test"};
 
   Task<void> visit(std::string name) {
-    ++this->asked;
+    ++asked;
     co_await event.wait();
-    this->events.push_back(name);
+    events.push_back(name);
   }
 };
-TYPED_TEST_SUITE(EventTest, LoopTypes);
 
-TYPED_TEST(EventTest, WaitAfterSetDoesNotSuspend) {
+LOOP_TEST(EventTest, WaitAfterSetDoesNotSuspend) {
   auto root = [&]() -> Task<void> {
-    EXPECT_FALSE(this->event.is_set());
-    this->event.set();
-    EXPECT_TRUE(this->event.is_set());
+    EXPECT_FALSE(event.is_set());
+    event.set();
+    EXPECT_TRUE(event.is_set());
     auto other = [&]() -> Task<void> {
-      this->events.push_back("another task");
+      events.push_back("another task");
       co_return;
     };
     StartedTask<void> started = other().start_in_current_scope();
-    co_await this->event.wait();
-    co_await this->event.wait();
-    this->events.push_back("through");
+    co_await event.wait();
+    co_await event.wait();
+    events.push_back("through");
     co_await std::move(started);
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"through", "another task"}));
+  run_on(loop, root());
+  EXPECT_EQ(events, (Events{"through", "another task"}));
 }
 
-TYPED_TEST(EventTest, SetWakesAllInTheOrderOfTheirComingAndLater) {
+LOOP_TEST(EventTest, SetWakesAllInTheOrderOfTheirComingAndLater) {
   auto root = [&]() -> Task<void> {
     auto body = [&](Nursery& n) -> Task<NurseryEnd> {
       for (int count = 0; const char* name : {"a", "b", "c"}) {
-        n.start(this->visit(name));
-        co_await this->until_asked(++count);
+        n.start(visit(name));
+        co_await until_asked(++count);
       }
-      EXPECT_TRUE(this->events.empty());
-      this->event.set();
-      this->events.push_back("set");  // never inside of set()
-      EXPECT_EQ(this->events.size(), 1u);
+      EXPECT_TRUE(events.empty());
+      event.set();
+      events.push_back("set");  // never inside of set()
+      EXPECT_EQ(events.size(), 1u);
       co_return join;
     };
     co_await with_nursery(body);
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(in_ring_order(this->events), in_ring_order({"set", "a", "b", "c"}));
+  run_on(loop, root());
+  EXPECT_EQ(in_ring_order(events), in_ring_order({"set", "a", "b", "c"}));
 }
 
-TYPED_TEST(EventTest, AResetTakesNoWakeUpBackAndMakesLaterOnesWait) {
+LOOP_TEST(EventTest, AResetTakesNoWakeUpBackAndMakesLaterOnesWait) {
   auto root = [&]() -> Task<void> {
-    StartedTask<void> early = this->visit("early").start_in_current_scope();
-    co_await this->until_asked(1);
-    this->event.set();
-    this->event.reset();
-    EXPECT_FALSE(this->event.is_set());
-    StartedTask<void> late = this->visit("late").start_in_current_scope();
+    StartedTask<void> early = visit("early").start_in_current_scope();
+    co_await until_asked(1);
+    event.set();
+    event.reset();
+    EXPECT_FALSE(event.is_set());
+    StartedTask<void> late = visit("late").start_in_current_scope();
     co_await std::move(early);
-    co_await this->until_asked(2);
+    co_await until_asked(2);
     co_await yields(3);
-    EXPECT_EQ(this->events, (Events{"early"}));
-    this->event.set();
+    EXPECT_EQ(events, (Events{"early"}));
+    event.set();
     co_await std::move(late);
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"early", "late"}));
+  run_on(loop, root());
+  EXPECT_EQ(events, (Events{"early", "late"}));
 }
 
-TYPED_TEST(EventTest, CancelWhileWaitingLeavesTheOthers) {
+LOOP_TEST(EventTest, CancelWhileWaitingLeavesTheOthers) {
   auto root = [&]() -> Task<void> {
-    StartedTask<void> a = this->visit("a").start_in_current_scope();
-    StartedTask<void> b = this->visit("b").start_in_current_scope();
-    StartedTask<void> c = this->visit("c").start_in_current_scope();
-    co_await this->until_asked(3);
+    StartedTask<void> a = visit("a").start_in_current_scope();
+    StartedTask<void> b = visit("b").start_in_current_scope();
+    StartedTask<void> c = visit("c").start_in_current_scope();
+    co_await until_asked(3);
     b.cancel();
     Outcome<void> how = co_await b.outcome();
     EXPECT_TRUE(how.is_cancelled());
-    this->event.set();
+    event.set();
     co_await std::move(a);
     co_await std::move(c);
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(in_ring_order(this->events), (Events{"a", "c"}));
+  run_on(loop, root());
+  EXPECT_EQ(in_ring_order(events), (Events{"a", "c"}));
 }
 
-TYPED_TEST(EventTest, CancelWhileNotifiedEndsCancelled) {
+LOOP_TEST(EventTest, CancelWhileNotifiedEndsCancelled) {
   auto root = [&]() -> Task<void> {
-    StartedTask<void> a = this->visit("a").start_in_current_scope();
-    StartedTask<void> b = this->visit("b").start_in_current_scope();
-    co_await this->until_asked(2);
-    this->event.set();
+    StartedTask<void> a = visit("a").start_in_current_scope();
+    StartedTask<void> b = visit("b").start_in_current_scope();
+    co_await until_asked(2);
+    event.set();
     a.cancel();
     Outcome<void> how = co_await a.outcome();
     EXPECT_TRUE(how.is_cancelled());
     co_await std::move(b);
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"b"}));
+  run_on(loop, root());
+  EXPECT_EQ(events, (Events{"b"}));
 }
 
-TYPED_TEST(EventTest, WaitIsACancelPointAlsoWhenItIsSet) {
+LOOP_TEST(EventTest, WaitIsACancelPointAlsoWhenItIsSet) {
   auto root = [&]() -> Task<void> {
-    this->event.set();
-    auto wait = [&] { return this->event.wait(); };
+    event.set();
+    auto wait = [&] { return event.wait(); };
     co_await wait_when_cancelled(wait);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(EventTest, ATimeoutEndsTheWait) {
+LOOP_TEST(EventTest, ATimeoutEndsTheWait) {
   auto root = [&]() -> Task<void> {
-    auto in_time = co_await timeout(1ms, this->event.wait());
+    auto in_time = co_await timeout(1ms, event.wait());
     EXPECT_FALSE(in_time);
-    this->event.set();
-    auto at_once = co_await timeout(1ms, this->event.wait());
+    event.set();
+    auto at_once = co_await timeout(1ms, event.wait());
     EXPECT_TRUE(at_once);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(EventTest, TheTreeSaysWhereOneStands) {
+LOOP_TEST(EventTest, TheTreeSaysWhereOneStands) {
   auto root = [&]() -> Task<void> {
-    StartedTask<void> a = this->visit("a").start_in_current_scope();
-    StartedTask<void> b = this->visit("b").start_in_current_scope();
-    co_await this->until_asked(2);
+    StartedTask<void> a = visit("a").start_in_current_scope();
+    StartedTask<void> b = visit("b").start_in_current_scope();
+    co_await until_asked(2);
     Scope& scope = co_await current_scope();
     const std::string tree = task_tree(scope);
     EXPECT_NE(tree.find("Event 'test', 1 of 2 waiting"), std::string::npos) << tree;
     EXPECT_NE(tree.find("Event 'test', 2 of 2 waiting"), std::string::npos) << tree;
-    this->event.set();
+    event.set();
     const std::string later = task_tree(scope);
     EXPECT_NE(later.find("Event 'test', just set"), std::string::npos) << later;
     co_await std::move(a);
     co_await std::move(b);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
 TEST(EventLoops, AWaiterGoesOnOnTheLoopThatItAwaitedFrom) {

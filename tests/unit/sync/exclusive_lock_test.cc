@@ -8,53 +8,44 @@
 #include <vector>
 
 #include "support/sync_fixture.h"
+#include "support/typed_loop_test.h"
 
 namespace {
 
 using namespace weft;
 using namespace weft::test;
 
-template <class LockType, class LoopType>
-struct On {
+template <class LockType>
+struct ExclusiveLockTest : SyncTest {
   using Lock = LockType;
-  using Loop = LoopType;
-};
-
-template <class Where>
-struct ExclusiveLockTest : SyncTest<typename Where::Loop> {
-  using Lock = typename Where::Lock;
   using Guard = typename Lock::Guard;
 
   Lock mutex{"test"};
 
   // Locks, holds it for some turns, unlocks.
   Task<void> visit(std::string name, int turns = 0) {
-    ++this->asked;
+    ++asked;
     auto lock = co_await mutex.lock();
-    this->events.push_back(name);
+    events.push_back(name);
     co_await yields(turns);
-    this->events.push_back("/" + name);
+    events.push_back("/" + name);
   }
   Task<void> join_all(std::vector<Task<void>> tasks) {
     auto body = [&](Nursery& n) -> Task<NurseryEnd> {
       for (Task<void>& task : tasks) {
-        const int before = this->asked;
+        const int before = asked;
         n.start(std::move(task));
-        while (this->asked == before) co_await yield();
+        while (asked == before) co_await yield();
       }
       co_return join;
     };
     co_await with_nursery(body);
   }
 };
-using Locks =
-    ::testing::Types<On<Mutex, VirtualLoop>, On<Mutex, ThreadLoop>, On<Mutex, RuntimeLoop>,
-                     On<LocalMutex, VirtualLoop>, On<LocalMutex, ThreadLoop>,
-                     On<LocalMutex, RuntimeLoop>, On<SharedMutex, VirtualLoop>,
-                     On<SharedMutex, ThreadLoop>, On<SharedMutex, RuntimeLoop>>;
-TYPED_TEST_SUITE(ExclusiveLockTest, Locks);
+using LockTypes = ::testing::Types<Mutex, LocalMutex, SharedMutex>;
+TYPED_LOOP_TEST_SUITE(ExclusiveLockTest, LockTypes);
 
-TYPED_TEST(ExclusiveLockTest, LockOfAnUnlockedOneSucceedsAtOnce) {  // U -> L0 -> U
+TYPED_LOOP_TEST(ExclusiveLockTest, LockOfAnUnlockedOneSucceedsAtOnce) {  // U -> L0 -> U
   auto root = [&]() -> Task<void> {
     EXPECT_FALSE(this->mutex.is_locked());
     {
@@ -70,8 +61,8 @@ TYPED_TEST(ExclusiveLockTest, LockOfAnUnlockedOneSucceedsAtOnce) {  // U -> L0 -
   run_on(this->loop, root());
 }
 
-TYPED_TEST(ExclusiveLockTest,
-           WaitersAreServedInTheOrderOfTheirComing) {  // L0 -> L1 -> L1 -> … -> L0 -> U
+TYPED_LOOP_TEST(ExclusiveLockTest,
+                WaitersAreServedInTheOrderOfTheirComing) {  // L0 -> L1 -> L1 -> … -> L0 -> U
   auto root = [&]() -> Task<void> {
     std::vector<Task<void>> tasks;
     for (const char* name : {"a", "b", "c", "d"}) tasks.push_back(this->visit(name, 2));
@@ -82,7 +73,7 @@ TYPED_TEST(ExclusiveLockTest,
   EXPECT_EQ(this->events, (Events{"a", "/a", "b", "/b", "c", "/c", "d", "/d"}));
 }
 
-TYPED_TEST(ExclusiveLockTest, UnlockGivesOwnershipAtOnceAndResumesLater) {
+TYPED_LOOP_TEST(ExclusiveLockTest, UnlockGivesOwnershipAtOnceAndResumesLater) {
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
     auto held = co_await this->mutex.lock();
@@ -102,7 +93,7 @@ TYPED_TEST(ExclusiveLockTest, UnlockGivesOwnershipAtOnceAndResumesLater) {
 
 // --- Cancellation: Waiting, Notified, Resumed ---------------------------------------------------
 
-TYPED_TEST(ExclusiveLockTest, CancelWhileWaitingUnlinksAndTakesNothing) {
+TYPED_LOOP_TEST(ExclusiveLockTest, CancelWhileWaitingUnlinksAndTakesNothing) {
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
     auto held = co_await this->mutex.lock();
@@ -122,8 +113,8 @@ TYPED_TEST(ExclusiveLockTest, CancelWhileWaitingUnlinksAndTakesNothing) {
   EXPECT_EQ(this->events, (Events{"a", "/a", "c", "/c"}));
 }
 
-TYPED_TEST(ExclusiveLockTest,
-           CancellingTheLastWaiterLeavesItLockedWithoutWaiters) {  // L1 -> L0 -> U
+TYPED_LOOP_TEST(ExclusiveLockTest,
+                CancellingTheLastWaiterLeavesItLockedWithoutWaiters) {  // L1 -> L0 -> U
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
     auto held = co_await this->mutex.lock();
@@ -140,7 +131,7 @@ TYPED_TEST(ExclusiveLockTest,
   EXPECT_TRUE(this->events.empty());
 }
 
-TYPED_TEST(ExclusiveLockTest, CancelWhileNotifiedPassesTheLockToTheNext) {
+TYPED_LOOP_TEST(ExclusiveLockTest, CancelWhileNotifiedPassesTheLockToTheNext) {
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
     auto held = co_await this->mutex.lock();
@@ -158,7 +149,7 @@ TYPED_TEST(ExclusiveLockTest, CancelWhileNotifiedPassesTheLockToTheNext) {
   EXPECT_EQ(this->events, (Events{"b", "/b"}));
 }
 
-TYPED_TEST(ExclusiveLockTest, CancelWhileNotifiedWithoutOthersUnlocks) {
+TYPED_LOOP_TEST(ExclusiveLockTest, CancelWhileNotifiedWithoutOthersUnlocks) {
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
     auto held = co_await this->mutex.lock();
@@ -175,7 +166,7 @@ TYPED_TEST(ExclusiveLockTest, CancelWhileNotifiedWithoutOthersUnlocks) {
 }
 
 // All that are notified one after the other are cancelled; the lock goes through their hands.
-TYPED_TEST(ExclusiveLockTest, CancelOfEveryoneWhileNotifiedLosesNothing) {
+TYPED_LOOP_TEST(ExclusiveLockTest, CancelOfEveryoneWhileNotifiedLosesNothing) {
   auto root = [&]() -> Task<void> {
     auto held = co_await this->mutex.lock();
     auto body = [&](Nursery& n) -> Task<NurseryEnd> {
@@ -191,7 +182,7 @@ TYPED_TEST(ExclusiveLockTest, CancelOfEveryoneWhileNotifiedLosesNothing) {
   EXPECT_TRUE(this->events.empty());
 }
 
-TYPED_TEST(ExclusiveLockTest, CancelWhileResumedIsNoMatterOfTheMutex) {
+TYPED_LOOP_TEST(ExclusiveLockTest, CancelWhileResumedIsNoMatterOfTheMutex) {
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
     StartedTask<void> a = co_await this->begin(scope, this->visit("a", 100));
@@ -208,7 +199,7 @@ TYPED_TEST(ExclusiveLockTest, CancelWhileResumedIsNoMatterOfTheMutex) {
   EXPECT_EQ(this->events, (Events{"a", "b", "/b"}));
 }
 
-TYPED_TEST(ExclusiveLockTest, ATaskThatIsCancelledAlreadyDoesNotLock) {
+TYPED_LOOP_TEST(ExclusiveLockTest, ATaskThatIsCancelledAlreadyDoesNotLock) {
   auto root = [&]() -> Task<void> {
     auto body = [&]() -> Task<void> {
       Scope& scope = co_await current_scope();
@@ -224,7 +215,7 @@ TYPED_TEST(ExclusiveLockTest, ATaskThatIsCancelledAlreadyDoesNotLock) {
   run_on(this->loop, root());
 }
 
-TYPED_TEST(ExclusiveLockTest, AnIgnoredCancellationLocks) {
+TYPED_LOOP_TEST(ExclusiveLockTest, AnIgnoredCancellationLocks) {
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
     auto held = co_await this->mutex.lock();
@@ -247,7 +238,7 @@ TYPED_TEST(ExclusiveLockTest, AnIgnoredCancellationLocks) {
 
 // --- Combinators --------------------------------------------------------------------------------
 
-TYPED_TEST(ExclusiveLockTest, WaitsForSeveralAtOnce) {
+TYPED_LOOP_TEST(ExclusiveLockTest, WaitsForSeveralAtOnce) {
   auto root = [&]() -> Task<void> {
     typename TestFixture::Lock other;
     auto held = co_await this->mutex.lock();
@@ -265,7 +256,7 @@ TYPED_TEST(ExclusiveLockTest, WaitsForSeveralAtOnce) {
 }
 
 // The other branch throws, so nobody asks for the guard that this one was given.
-TYPED_TEST(ExclusiveLockTest, AResultThatNobodyTakesIsGivenBack) {
+TYPED_LOOP_TEST(ExclusiveLockTest, AResultThatNobodyTakesIsGivenBack) {
   auto root = [&]() -> Task<void> {
     auto fails = []() -> Task<void> {
       co_await yield();
@@ -283,7 +274,7 @@ TYPED_TEST(ExclusiveLockTest, AResultThatNobodyTakesIsGivenBack) {
   run_on(this->loop, root());
 }
 
-TYPED_TEST(ExclusiveLockTest, ATimeoutEndsTheWaitAndLeavesNothing) {
+TYPED_LOOP_TEST(ExclusiveLockTest, ATimeoutEndsTheWaitAndLeavesNothing) {
   auto root = [&]() -> Task<void> {
     auto held = co_await this->mutex.lock();
     auto lock = co_await timeout(1ms, this->mutex.lock());
@@ -296,7 +287,7 @@ TYPED_TEST(ExclusiveLockTest, ATimeoutEndsTheWaitAndLeavesNothing) {
 
 // --- Guards and the raw way ---------------------------------------------------------------------
 
-TYPED_TEST(ExclusiveLockTest, AGuardMovesUnlocksEarlyAndReleases) {
+TYPED_LOOP_TEST(ExclusiveLockTest, AGuardMovesUnlocksEarlyAndReleases) {
   auto root = [&]() -> Task<void> {
     typename TestFixture::Guard a = co_await this->mutex.lock();
     typename TestFixture::Guard b = std::move(a);
@@ -318,7 +309,7 @@ TYPED_TEST(ExclusiveLockTest, AGuardMovesUnlocksEarlyAndReleases) {
   run_on(this->loop, root());
 }
 
-TYPED_TEST(ExclusiveLockTest, ItIsUnlockedWhenAnExceptionLeaves) {
+TYPED_LOOP_TEST(ExclusiveLockTest, ItIsUnlockedWhenAnExceptionLeaves) {
   auto root = [&]() -> Task<void> {
     auto fails = [&]() -> Task<void> {
       auto lock = co_await this->mutex.lock();
@@ -357,7 +348,6 @@ struct ExclusiveLockDeathTest : ::testing::Test {
 
   Lock mutex{"accounts"};
 };
-using LockTypes = ::testing::Types<Mutex, LocalMutex, SharedMutex>;
 TYPED_TEST_SUITE(ExclusiveLockDeathTest, LockTypes);
 
 // With the checks of a debug build it is refused before: ResumeOnIsRefusedWhileTheTaskHasAGuard. A guard

@@ -47,11 +47,9 @@ Task<void> until(const bool& happened) {
 // A function whose name is in the tree, because it awaits.
 Task<std::optional<int>> awaits_next(Generator<int>& g) { co_return co_await g.next(); }
 
-template <class L>
-struct GeneratorTest : LoopTest<L> {
+struct GeneratorTest : EachLoopTest {
   Events events;
 };
-TYPED_TEST_SUITE(GeneratorTest, LoopTypes);
 
 static_assert(std::is_same_v<AwaitResult<decltype(std::declval<Generator<int>&>().next())>,
                              std::optional<int>>);
@@ -60,7 +58,7 @@ static_assert(std::is_same_v<AwaitResult<decltype(std::declval<Generator<const i
 static_assert(std::is_nothrow_move_constructible_v<Generator<int>>);
 static_assert(!std::is_copy_constructible_v<Generator<int>>);
 
-TYPED_TEST(GeneratorTest, GivesItsValuesInOrderAndThenNothing) {
+LOOP_TEST(GeneratorTest, GivesItsValuesInOrderAndThenNothing) {
   auto root = [&]() -> Task<void> {
     int expected = 0;
     Generator<int> numbers = count_to(5);
@@ -69,50 +67,50 @@ TYPED_TEST(GeneratorTest, GivesItsValuesInOrderAndThenNothing) {
     std::optional<int> after = co_await numbers.next();
     EXPECT_FALSE(after);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(GeneratorTest, IsLazyAndRunsOnlyInsideOfNext) {
+LOOP_TEST(GeneratorTest, IsLazyAndRunsOnlyInsideOfNext) {
   auto noted = [&]() -> Generator<int> {
-    this->events.push_back("begun");
+    events.push_back("begun");
     co_yield 1;
-    this->events.push_back("went on");
+    events.push_back("went on");
     co_yield 2;
   };
   auto root = [&]() -> Task<void> {
     Generator<int> g = noted();
     co_await yields(2);
-    EXPECT_EQ(this->events, Events{});
+    EXPECT_EQ(events, Events{});
     static_cast<void>(co_await g.next());
     co_await yields(2);
-    EXPECT_EQ(this->events, Events{"begun"});
+    EXPECT_EQ(events, Events{"begun"});
     static_cast<void>(co_await g.next());
-    EXPECT_EQ(this->events, (Events{"begun", "went on"}));
+    EXPECT_EQ(events, (Events{"begun", "went on"}));
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(GeneratorTest, WaitsBetweenItsValues) {
+LOOP_TEST(GeneratorTest, WaitsBetweenItsValues) {
   auto root = [&]() -> Task<void> {
     int sum = 0;
     Generator<int> numbers = slowly_to(100);
     while (std::optional<int> n = co_await numbers.next()) sum += *n;
     EXPECT_EQ(sum, 5050);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(GeneratorTest, WithoutAValueItEndsAtOnce) {
+LOOP_TEST(GeneratorTest, WithoutAValueItEndsAtOnce) {
   auto none = []() -> Generator<int> { co_return; };
   auto root = [&]() -> Task<void> {
     Generator<int> g = none();
     std::optional<int> n = co_await g.next();
     EXPECT_FALSE(n);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(GeneratorTest, AwaitsTasksAndCombinatorsAndOtherGenerators) {
+LOOP_TEST(GeneratorTest, AwaitsTasksAndCombinatorsAndOtherGenerators) {
   auto mixed = []() -> Generator<int> {
     int one = co_await returns(1);
     co_yield one;
@@ -131,12 +129,12 @@ TYPED_TEST(GeneratorTest, AwaitsTasksAndCombinatorsAndOtherGenerators) {
     while (std::optional<int> n = co_await g.next()) EXPECT_EQ(*n, ++expected);
     EXPECT_EQ(expected, 7);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
 // --- What it gives ------------------------------------------------------------------------------
 
-TYPED_TEST(GeneratorTest, MoveOnlyValues) {
+LOOP_TEST(GeneratorTest, MoveOnlyValues) {
   auto boxes = []() -> Generator<std::unique_ptr<int>> {
     for (int i = 0; i < 3; ++i) co_yield std::make_unique<int>(i);
     auto named = std::make_unique<int>(3);
@@ -149,10 +147,10 @@ TYPED_TEST(GeneratorTest, MoveOnlyValues) {
     while (auto box = co_await g.next()) EXPECT_EQ(**box, expected++);
     EXPECT_EQ(expected, 4);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(GeneratorTest, ReferencesAreToWhatTheGeneratorHas) {
+LOOP_TEST(GeneratorTest, ReferencesAreToWhatTheGeneratorHas) {
   std::string line;
   auto lines = [&]() -> Generator<std::string&> {
     for (const char* text : {"warp", "weft"}) {
@@ -172,10 +170,10 @@ TYPED_TEST(GeneratorTest, ReferencesAreToWhatTheGeneratorHas) {
     EXPECT_EQ(seen, 2);
     EXPECT_EQ(co_await g.next(), nullptr);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(GeneratorTest, ATemporaryLivesUntilTheGeneratorGoesOn) {
+LOOP_TEST(GeneratorTest, ATemporaryLivesUntilTheGeneratorGoesOn) {
   auto counted = []() -> Generator<const Counted&> {
     co_yield Counted(1);
     EXPECT_EQ(Counted::live, 0);
@@ -195,11 +193,11 @@ TYPED_TEST(GeneratorTest, ATemporaryLivesUntilTheGeneratorGoesOn) {
     const long* five = co_await l.next();
     EXPECT_EQ(*five, 5);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(Counted::live, 0);
 }
 
-TYPED_TEST(GeneratorTest, AValueIsMovedAndNoCopyOfItStays) {
+LOOP_TEST(GeneratorTest, AValueIsMovedAndNoCopyOfItStays) {
   auto counted = []() -> Generator<Counted> {
     for (int i = 0; i < 3; ++i) co_yield Counted(i);
   };
@@ -212,11 +210,11 @@ TYPED_TEST(GeneratorTest, AValueIsMovedAndNoCopyOfItStays) {
       EXPECT_EQ(Counted::live, 2);
     }
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(Counted::live, 0);
 }
 
-TYPED_TEST(GeneratorTest, OverAlignedLocals) {
+LOOP_TEST(GeneratorTest, OverAlignedLocals) {
 #ifdef __clang__
   struct alignas(64) Wide {
     int value = 0;
@@ -231,15 +229,15 @@ TYPED_TEST(GeneratorTest, OverAlignedLocals) {
     Generator<std::uintptr_t> g = wide();
     while (auto at = co_await g.next()) EXPECT_EQ(*at % 64, 0u);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 #endif
 }
 
 // --- Errors -------------------------------------------------------------------------------------
 
-TYPED_TEST(GeneratorTest, AnExceptionPassesThroughNextAndItIsOver) {
+LOOP_TEST(GeneratorTest, AnExceptionPassesThroughNextAndItIsOver) {
   auto throwing = [&]() -> Generator<int> {
-    Marker marker(this->events, "generator");
+    Marker marker(events, "generator");
     co_yield 1;
     co_await yield();
     throw std::runtime_error("broken thread");
@@ -252,15 +250,15 @@ TYPED_TEST(GeneratorTest, AnExceptionPassesThroughNextAndItIsOver) {
       ADD_FAILURE();
     } catch (const std::runtime_error& error) {
       EXPECT_STREQ(error.what(), "broken thread");
-      EXPECT_EQ(this->events, Events{"~generator"});  // L7: its frame is gone
+      EXPECT_EQ(events, Events{"~generator"});  // L7: its frame is gone
     }
     std::optional<int> after = co_await g.next();
     EXPECT_FALSE(after);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(GeneratorTest, ItCatchesWhatItAwaits) {
+LOOP_TEST(GeneratorTest, ItCatchesWhatItAwaits) {
   auto catching = []() -> Generator<std::string> {
     std::string caught;
     try {
@@ -275,10 +273,10 @@ TYPED_TEST(GeneratorTest, ItCatchesWhatItAwaits) {
     std::optional<std::string> what = co_await g.next();
     EXPECT_EQ(what, "inside");
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(GeneratorTest, AnErrorOfAnEndedChildIsThrownByTheCoYield) {
+LOOP_TEST(GeneratorTest, AnErrorOfAnEndedChildIsThrownByTheCoYield) {
   bool failed = false;
   auto child = [&]() -> Task<void> {
     failed = true;
@@ -292,7 +290,7 @@ TYPED_TEST(GeneratorTest, AnErrorOfAnEndedChildIsThrownByTheCoYield) {
       co_yield 1;
       ADD_FAILURE();
     } catch (const std::runtime_error& error) {
-      this->events.push_back(error.what());
+      events.push_back(error.what());
     }
     co_yield 2;
   };
@@ -303,11 +301,11 @@ TYPED_TEST(GeneratorTest, AnErrorOfAnEndedChildIsThrownByTheCoYield) {
     n = co_await g.next();
     EXPECT_FALSE(n);
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(this->events, Events{"child"});
+  run_on(loop, root());
+  EXPECT_EQ(events, Events{"child"});
 }
 
-TYPED_TEST(GeneratorTest, AtItsEndItJoinsItsChildren) {
+LOOP_TEST(GeneratorTest, AtItsEndItJoinsItsChildren) {
   auto with_child = [&]() -> Generator<int> {
     auto late = [](Events& events) -> Task<void> {
       co_await yields(5);
@@ -315,16 +313,16 @@ TYPED_TEST(GeneratorTest, AtItsEndItJoinsItsChildren) {
     };
     Scope& scope = co_await current_scope();
     co_yield 1;
-    late(this->events).start(scope).detach();
+    late(events).start(scope).detach();
   };
   auto root = [&]() -> Task<void> {
     Generator<int> g = with_child();
     while (co_await g.next()) {
     }
-    this->events.push_back("end");
+    events.push_back("end");
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"child", "end"}));
+  run_on(loop, root());
+  EXPECT_EQ(events, (Events{"child", "end"}));
 }
 
 // --- What it must not do ------------------------------------------------------------------------
@@ -339,7 +337,7 @@ Task<std::string> usage_error_of(Fn fn) {
   co_return "none";
 }
 
-TYPED_TEST(GeneratorTest, YieldingWithAChildOrALeaseOrAGuardIsRefused) {
+LOOP_TEST(GeneratorTest, YieldingWithAChildOrALeaseOrAGuardIsRefused) {
   enum class Tie { child, lease, node, guard };
   struct Node : CancelNode {
     void on_cancel() noexcept override {}
@@ -379,10 +377,10 @@ TYPED_TEST(GeneratorTest, YieldingWithAChildOrALeaseOrAGuardIsRefused) {
           << static_cast<int>(tie) << ": " << what;
     }
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(GeneratorTest, AnEmptyOneIsRefused) {
+LOOP_TEST(GeneratorTest, AnEmptyOneIsRefused) {
   auto root = [&]() -> Task<void> {
     Generator<int> moved = count_to(1);
     Generator<int> g = std::move(moved);
@@ -392,10 +390,10 @@ TYPED_TEST(GeneratorTest, AnEmptyOneIsRefused) {
     std::optional<int> n = co_await g.next();
     EXPECT_EQ(n, 1);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(GeneratorTest, ASecondNextAtATimeIsRefused) {
+LOOP_TEST(GeneratorTest, ASecondNextAtATimeIsRefused) {
   auto root = [&]() -> Task<void> {
     Event go;
     bool begun = false;
@@ -416,55 +414,55 @@ TYPED_TEST(GeneratorTest, ASecondNextAtATimeIsRefused) {
     std::optional<int> n = co_await g.next();
     EXPECT_EQ(n, 2);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
 // --- Its own end --------------------------------------------------------------------------------
 
-TYPED_TEST(GeneratorTest, DestroyedBeforeItBegins) {
+LOOP_TEST(GeneratorTest, DestroyedBeforeItBegins) {
   auto root = [&]() -> Task<void> {
     {
-      Generator<int> g = stuck_after(this->events, 1);
+      Generator<int> g = stuck_after(events, 1);
     }
-    EXPECT_EQ(this->events, Events{});
+    EXPECT_EQ(events, Events{});
     co_return;
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(GeneratorTest, DestroyedHalfWayItsLocalsDieInnermostFirst) {
+LOOP_TEST(GeneratorTest, DestroyedHalfWayItsLocalsDieInnermostFirst) {
   auto two = [&]() -> Generator<int> {
-    Marker outer(this->events, "outer");
-    Marker inner(this->events, "inner");
+    Marker outer(events, "outer");
+    Marker inner(events, "inner");
     co_yield 1;
-    this->events.push_back("went on");
+    events.push_back("went on");
   };
   auto root = [&]() -> Task<void> {
     {
       Generator<int> g = two();
       static_cast<void>(co_await g.next());
     }
-    EXPECT_EQ(this->events, (Events{"~inner", "~outer"}));
+    EXPECT_EQ(events, (Events{"~inner", "~outer"}));
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(GeneratorTest, AnotherIsAssignedToOneAtRest) {
+LOOP_TEST(GeneratorTest, AnotherIsAssignedToOneAtRest) {
   auto root = [&]() -> Task<void> {
-    Generator<int> g = stuck_after(this->events, 1);
+    Generator<int> g = stuck_after(events, 1);
     static_cast<void>(co_await g.next());
     g = count_to(2);
-    EXPECT_EQ(this->events, Events{"~generator"});
+    EXPECT_EQ(events, Events{"~generator"});
     std::optional<int> n = co_await g.next();
     EXPECT_EQ(n, 1);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(GeneratorTest, NestedOnesDieFromTheInside) {
+LOOP_TEST(GeneratorTest, NestedOnesDieFromTheInside) {
   auto outer = [&]() -> Generator<int> {
-    Marker marker(this->events, "outer");
-    Generator<int> inner = stuck_after(this->events, 9);
+    Marker marker(events, "outer");
+    Generator<int> inner = stuck_after(events, 9);
     while (std::optional<int> n = co_await inner.next()) co_yield *n;
   };
   auto root = [&]() -> Task<void> {
@@ -475,20 +473,20 @@ TYPED_TEST(GeneratorTest, NestedOnesDieFromTheInside) {
         EXPECT_EQ(n, i);
       }
     }
-    EXPECT_EQ(this->events, (Events{"~generator", "~outer"}));
+    EXPECT_EQ(events, (Events{"~generator", "~outer"}));
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
 // --- Cancellation -------------------------------------------------------------------------------
 
-TYPED_TEST(GeneratorTest, CancelledInsideItsFrameIsUnwoundBeforeItsConsumers) {
+LOOP_TEST(GeneratorTest, CancelledInsideItsFrameIsUnwoundBeforeItsConsumers) {
   bool stuck = false;
   auto root = [&]() -> Task<void> {
     auto consumer = [&]() -> Task<void> {
-      Marker marker(this->events, "consumer");
-      Generator<int> g = stuck_after(this->events, 2, &stuck);
-      while (std::optional<int> n = co_await g.next()) this->events.push_back(std::to_string(*n));
+      Marker marker(events, "consumer");
+      Generator<int> g = stuck_after(events, 2, &stuck);
+      while (std::optional<int> n = co_await g.next()) events.push_back(std::to_string(*n));
     };
     StartedTask<void> started = consumer().start_in_current_scope();
     co_await until(stuck);
@@ -496,16 +494,16 @@ TYPED_TEST(GeneratorTest, CancelledInsideItsFrameIsUnwoundBeforeItsConsumers) {
     Outcome<void> how = co_await started.outcome();
     EXPECT_TRUE(how.is_cancelled());
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"1", "2", "~generator", "~consumer"}));
+  run_on(loop, root());
+  EXPECT_EQ(events, (Events{"1", "2", "~generator", "~consumer"}));
 }
 
-TYPED_TEST(GeneratorTest, CancelledAtRestItDiesWithItsConsumer) {
+LOOP_TEST(GeneratorTest, CancelledAtRestItDiesWithItsConsumer) {
   bool rests = false;
   auto root = [&]() -> Task<void> {
     auto consumer = [&]() -> Task<void> {
-      Marker marker(this->events, "consumer");
-      Generator<int> g = stuck_after(this->events, 2);
+      Marker marker(events, "consumer");
+      Generator<int> g = stuck_after(events, 2);
       static_cast<void>(co_await g.next());
       rests = true;
       co_await suspend_forever();
@@ -516,20 +514,20 @@ TYPED_TEST(GeneratorTest, CancelledAtRestItDiesWithItsConsumer) {
     Outcome<void> how = co_await started.outcome();
     EXPECT_TRUE(how.is_cancelled());
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"~generator", "~consumer"}));
+  run_on(loop, root());
+  EXPECT_EQ(events, (Events{"~generator", "~consumer"}));
 }
 
-TYPED_TEST(GeneratorTest, NestedOnesAreUnwoundInnermostFirst) {
+LOOP_TEST(GeneratorTest, NestedOnesAreUnwoundInnermostFirst) {
   bool stuck = false;
   auto outer = [&]() -> Generator<int> {
-    Marker marker(this->events, "outer");
-    Generator<int> inner = stuck_after(this->events, 1, &stuck);
+    Marker marker(events, "outer");
+    Generator<int> inner = stuck_after(events, 1, &stuck);
     while (std::optional<int> n = co_await inner.next()) co_yield *n;
   };
   auto root = [&]() -> Task<void> {
     auto consumer = [&]() -> Task<void> {
-      Marker marker(this->events, "consumer");
+      Marker marker(events, "consumer");
       Generator<int> g = outer();
       while (co_await g.next()) {
       }
@@ -540,31 +538,31 @@ TYPED_TEST(GeneratorTest, NestedOnesAreUnwoundInnermostFirst) {
     Outcome<void> how = co_await started.outcome();
     EXPECT_TRUE(how.is_cancelled());
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"~generator", "~outer", "~consumer"}));
+  run_on(loop, root());
+  EXPECT_EQ(events, (Events{"~generator", "~outer", "~consumer"}));
 }
 
 // As `co_await task`: entered although cancelled, and what it gives is delivered (L5).
-TYPED_TEST(GeneratorTest, NextIsNoCancelPointOfItsOwn) {
+LOOP_TEST(GeneratorTest, NextIsNoCancelPointOfItsOwn) {
   auto root = [&]() -> Task<void> {
     auto consumer = [&]() -> Task<void> {
       Generator<int> g = count_to(2);
       Scope& scope = co_await current_scope();
       scope.cancel();
-      while (std::optional<int> n = co_await g.next()) this->events.push_back(std::to_string(*n));
-      this->events.push_back("end");
+      while (std::optional<int> n = co_await g.next()) events.push_back(std::to_string(*n));
+      events.push_back("end");
       co_await yield();
-      this->events.push_back("not here");
+      events.push_back("not here");
     };
     StartedTask<void> started = consumer().start_in_current_scope();
     Outcome<void> how = co_await started.outcome();
     EXPECT_TRUE(how.is_cancelled());
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"1", "2", "end"}));
+  run_on(loop, root());
+  EXPECT_EQ(events, (Events{"1", "2", "end"}));
 }
 
-TYPED_TEST(GeneratorTest, AWaitInsideIsShieldedWhereTheGeneratorSaysSo) {
+LOOP_TEST(GeneratorTest, AWaitInsideIsShieldedWhereTheGeneratorSaysSo) {
   bool begun = false;
   Event go;
   auto shielded = [&]() -> Generator<int> {
@@ -577,9 +575,9 @@ TYPED_TEST(GeneratorTest, AWaitInsideIsShieldedWhereTheGeneratorSaysSo) {
       Generator<int> g = shielded();
       std::optional<int> n = co_await g.next();
       EXPECT_EQ(n, 1);
-      this->events.push_back("got it");
+      events.push_back("got it");
       co_await yield();
-      this->events.push_back("not here");
+      events.push_back("not here");
     };
     StartedTask<void> started = consumer().start_in_current_scope();
     co_await until(begun);
@@ -588,26 +586,26 @@ TYPED_TEST(GeneratorTest, AWaitInsideIsShieldedWhereTheGeneratorSaysSo) {
     Outcome<void> how = co_await started.outcome();
     EXPECT_TRUE(how.is_cancelled());
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(this->events, Events{"got it"});
+  run_on(loop, root());
+  EXPECT_EQ(events, Events{"got it"});
 }
 
 // "Nothing" would say that the sequence is complete.
-TYPED_TEST(GeneratorTest, AfterACancelledNextAnotherIsRefused) {
+LOOP_TEST(GeneratorTest, AfterACancelledNextAnotherIsRefused) {
   auto root = [&]() -> Task<void> {
-    Generator<int> g = stuck_after(this->events, 1);
+    Generator<int> g = stuck_after(events, 1);
     static_cast<void>(co_await g.next());
     auto late = co_await timeout(1ms, g.next());
     EXPECT_FALSE(late);
-    EXPECT_EQ(this->events, Events{"~generator"});
+    EXPECT_EQ(events, Events{"~generator"});
     auto ask = [&]() -> Task<void> { static_cast<void>(co_await g.next()); };
     std::string what = co_await usage_error_of(ask);
     EXPECT_NE(what.find("a next() was cancelled before"), std::string::npos) << what;
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(GeneratorTest, InCombinatorsAndWrappers) {
+LOOP_TEST(GeneratorTest, InCombinatorsAndWrappers) {
   auto root = [&]() -> Task<void> {
     Generator<int> a = slowly_to(3);
     Generator<int> b = slowly_to(3);
@@ -624,17 +622,17 @@ TYPED_TEST(GeneratorTest, InCombinatorsAndWrappers) {
     EXPECT_EQ(after, 42);
 
     // The branch that loses is cancelled, and its generator with it.
-    Generator<int> stuck = stuck_after(this->events, 0);
+    Generator<int> stuck = stuck_after(events, 0);
     auto [none, done] = co_await any_of(stuck.next(), yields(2));
     EXPECT_FALSE(none);
     EXPECT_TRUE(done);
-    EXPECT_EQ(this->events, Events{"~generator"});
+    EXPECT_EQ(events, Events{"~generator"});
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
 // Every way to be consumed × where the generator stands when the consumer is cancelled.
-TYPED_TEST(GeneratorTest, CancelProduct) {
+LOOP_TEST(GeneratorTest, CancelProduct) {
   enum class How { in_line, branch, in_a_task, shielded };
   auto steps = [](Events& events, int& live) -> Generator<int> {
     ++live;
@@ -695,12 +693,12 @@ TYPED_TEST(GeneratorTest, CancelProduct) {
       }
     }
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
 // --- The tree, and depth ------------------------------------------------------------------------
 
-TYPED_TEST(GeneratorTest, TheTreeShowsItBelowWhoAwaitsIt) {
+LOOP_TEST(GeneratorTest, TheTreeShowsItBelowWhoAwaitsIt) {
   bool begun = false;
   auto waits = [&]() -> Generator<int> {
     begun = true;
@@ -721,7 +719,7 @@ TYPED_TEST(GeneratorTest, TheTreeShowsItBelowWhoAwaitsIt) {
     EXPECT_NE(inner, std::string::npos) << tree;
     EXPECT_LT(outer, inner) << tree;
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
 // L10: neither the values nor the nesting use stack.

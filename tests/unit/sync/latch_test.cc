@@ -12,128 +12,126 @@ namespace {
 using namespace weft;
 using namespace weft::test;
 
-template <class L>
-struct LatchTest : SyncTest<L> {
+struct LatchTest : SyncTest {
   Latch latch{3, "test"};
 
   Task<void> visit(std::string name) {
-    ++this->asked;
+    ++asked;
     co_await latch.wait();
-    this->events.push_back(name);
+    events.push_back(name);
   }
   Task<void> arrive(std::string name) {
-    ++this->asked;
+    ++asked;
     co_await latch.arrive_and_wait();
-    this->events.push_back(name);
+    events.push_back(name);
   }
 };
-TYPED_TEST_SUITE(LatchTest, LoopTypes);
 
-TYPED_TEST(LatchTest, TheLastCountDownWakesAllInTheOrderOfTheirComing) {
+LOOP_TEST(LatchTest, TheLastCountDownWakesAllInTheOrderOfTheirComing) {
   auto root = [&]() -> Task<void> {
     auto body = [&](Nursery& n) -> Task<NurseryEnd> {
       for (int count = 0; const char* name : {"a", "b"}) {
-        n.start(this->visit(name));
-        co_await this->until_asked(++count);
+        n.start(visit(name));
+        co_await until_asked(++count);
       }
-      this->latch.count_down(2);
-      EXPECT_EQ(this->latch.count(), 1u);
+      latch.count_down(2);
+      EXPECT_EQ(latch.count(), 1u);
       co_await yields(2);
-      EXPECT_TRUE(this->events.empty());
-      this->latch.count_down();
-      this->events.push_back("done");  // never inside of count_down()
-      EXPECT_EQ(this->events.size(), 1u);
+      EXPECT_TRUE(events.empty());
+      latch.count_down();
+      events.push_back("done");  // never inside of count_down()
+      EXPECT_EQ(events.size(), 1u);
       co_return join;
     };
     co_await with_nursery(body);
-    co_await this->latch.wait();  // and for ever after
+    co_await latch.wait();  // and for ever after
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(in_ring_order(this->events), in_ring_order({"done", "a", "b"}));
+  run_on(loop, root());
+  EXPECT_EQ(in_ring_order(events), in_ring_order({"done", "a", "b"}));
 }
 
-TYPED_TEST(LatchTest, WhoArrivesLastDoesNotWait) {
+LOOP_TEST(LatchTest, WhoArrivesLastDoesNotWait) {
   auto root = [&]() -> Task<void> {
     auto body = [&](Nursery& n) -> Task<NurseryEnd> {
       for (int count = 0; const char* name : {"a", "b"}) {
-        n.start(this->arrive(name));
-        co_await this->until_asked(++count);
+        n.start(arrive(name));
+        co_await until_asked(++count);
       }
-      co_await this->latch.arrive_and_wait();
-      this->events.push_back("last");
-      EXPECT_EQ(this->events.size(), 1u);
+      co_await latch.arrive_and_wait();
+      events.push_back("last");
+      EXPECT_EQ(events.size(), 1u);
       co_return join;
     };
     co_await with_nursery(body);
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(in_ring_order(this->events), in_ring_order({"last", "a", "b"}));
+  run_on(loop, root());
+  EXPECT_EQ(in_ring_order(events), in_ring_order({"last", "a", "b"}));
 }
 
-TYPED_TEST(LatchTest, ACancelledArrivalStaysCounted) {
+LOOP_TEST(LatchTest, ACancelledArrivalStaysCounted) {
   auto root = [&]() -> Task<void> {
-    StartedTask<void> a = this->arrive("a").start_in_current_scope();
-    StartedTask<void> b = this->arrive("b").start_in_current_scope();
-    co_await this->until_asked(2);
+    StartedTask<void> a = arrive("a").start_in_current_scope();
+    StartedTask<void> b = arrive("b").start_in_current_scope();
+    co_await until_asked(2);
     a.cancel();
     Outcome<void> how = co_await a.outcome();
     EXPECT_TRUE(how.is_cancelled());
-    EXPECT_EQ(this->latch.count(), 1u);
-    this->latch.count_down();
+    EXPECT_EQ(latch.count(), 1u);
+    latch.count_down();
     co_await std::move(b);
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"b"}));
+  run_on(loop, root());
+  EXPECT_EQ(events, (Events{"b"}));
 }
 
-TYPED_TEST(LatchTest, CancelWhileNotifiedEndsCancelled) {
+LOOP_TEST(LatchTest, CancelWhileNotifiedEndsCancelled) {
   auto root = [&]() -> Task<void> {
-    StartedTask<void> a = this->visit("a").start_in_current_scope();
+    StartedTask<void> a = visit("a").start_in_current_scope();
     co_await yields(2);
-    this->latch.count_down(3);
+    latch.count_down(3);
     a.cancel();
     Outcome<void> how = co_await a.outcome();
     EXPECT_TRUE(how.is_cancelled());
   };
-  run_on(this->loop, root());
-  EXPECT_TRUE(this->events.empty());
+  run_on(loop, root());
+  EXPECT_TRUE(events.empty());
 }
 
-TYPED_TEST(LatchTest, ATaskThatIsCancelledAlreadyDoesNotArrive) {
+LOOP_TEST(LatchTest, ATaskThatIsCancelledAlreadyDoesNotArrive) {
   auto root = [&]() -> Task<void> {
-    auto wait = [&] { return this->latch.arrive_and_wait(); };
+    auto wait = [&] { return latch.arrive_and_wait(); };
     co_await wait_when_cancelled(wait);
-    EXPECT_EQ(this->latch.count(), 3u);
+    EXPECT_EQ(latch.count(), 3u);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(LatchTest, CountingDownMoreThanIsLeftIsRefused) {
+LOOP_TEST(LatchTest, CountingDownMoreThanIsLeftIsRefused) {
   auto root = [&]() -> Task<void> {
-    EXPECT_THROW(this->latch.count_down(4), UsageError);
-    EXPECT_EQ(this->latch.count(), 3u);
-    this->latch.count_down(3);
+    EXPECT_THROW(latch.count_down(4), UsageError);
+    EXPECT_EQ(latch.count(), 3u);
+    latch.count_down(3);
     bool refused = false;
     try {
-      co_await this->latch.arrive_and_wait();
+      co_await latch.arrive_and_wait();
     } catch (const UsageError& error) {
       refused = std::string(error.what()).find("Latch 'test'") != std::string::npos;
     }
     EXPECT_TRUE(refused);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(LatchTest, TheTreeSaysHowMuchIsLeft) {
+LOOP_TEST(LatchTest, TheTreeSaysHowMuchIsLeft) {
   auto root = [&]() -> Task<void> {
-    StartedTask<void> a = this->arrive("a").start_in_current_scope();
-    co_await this->until_asked(1);
+    StartedTask<void> a = arrive("a").start_in_current_scope();
+    co_await until_asked(1);
     const std::string tree = task_tree(co_await current_scope());
     EXPECT_NE(tree.find("Latch 'test', 2 left, 1 of 1 waiting"), std::string::npos) << tree;
-    this->latch.count_down(2);
+    latch.count_down(2);
     co_await std::move(a);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
 TEST(LatchLoops, CancelWhileNotifiedFromAnotherLoop) {

@@ -170,25 +170,23 @@ TEST_F(MutexDiagram, UnlockByAnotherThanTheOwnerChangesNothing) {
 
 // --- The tree -----------------------------------------------------------------------------------
 
-template <class L>
-struct MutexTest : SyncTest<L> {
+struct MutexTest : SyncTest {
   Mutex mutex{"test"};
 
   Task<void> visit(std::string name) {
-    ++this->asked;
+    ++asked;
     auto lock = co_await mutex.lock();
-    this->events.push_back(name);
-    this->events.push_back("/" + name);
+    events.push_back(name);
+    events.push_back("/" + name);
   }
 };
-TYPED_TEST_SUITE(MutexTest, LoopTypes);
 
-TYPED_TEST(MutexTest, TheTreeSaysWhoHoldsItAndWhereOneStands) {
+LOOP_TEST(MutexTest, TheTreeSaysWhoHoldsItAndWhereOneStands) {
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
-    auto held = co_await this->mutex.lock();
-    StartedTask<void> a = co_await this->begin(scope, this->visit("a"));
-    StartedTask<void> b = co_await this->begin(scope, this->visit("b"));
+    auto held = co_await mutex.lock();
+    StartedTask<void> a = co_await begin(scope, visit("a"));
+    StartedTask<void> b = co_await begin(scope, visit("b"));
     co_await yields(2);
     const std::string tree = task_tree(scope);
     EXPECT_NE(tree.find("Mutex 'test' held by"), std::string::npos) << tree;
@@ -199,7 +197,7 @@ TYPED_TEST(MutexTest, TheTreeSaysWhoHoldsItAndWhereOneStands) {
     co_await std::move(a);
     co_await std::move(b);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
 // --- Several loops ------------------------------------------------------------------------------

@@ -12,137 +12,135 @@ namespace {
 using namespace weft;
 using namespace weft::test;
 
-template <class L>
-struct OnceTest : SyncTest<L> {
+struct OnceTest : SyncTest {
   Once once{"test"};
   Event may_end;
 
   // Calls it with a callable that takes some turns, and as long as the test likes.
   Task<void> visit(std::string name) {
     auto work = [&]() -> Task<void> {
-      this->events.push_back(name + " runs");
+      events.push_back(name + " runs");
       co_await yields(3);
       co_await may_end.wait();
     };
-    ++this->asked;
+    ++asked;
     co_await once.call(work);
-    this->events.push_back(name);
+    events.push_back(name);
   }
   Task<void> fails(std::string name) {
     auto work = [&]() -> Task<void> {
-      this->events.push_back(name + " runs");
+      events.push_back(name + " runs");
       co_await yields(3);
       co_await may_end.wait();
       throw std::runtime_error(name);
     };
-    ++this->asked;
+    ++asked;
     co_await once.call(work);
-    this->events.push_back(name);
+    events.push_back(name);
   }
 };
-TYPED_TEST_SUITE(OnceTest, LoopTypes);
 
-TYPED_TEST(OnceTest, TheFirstRunsItAndTheOthersWaitForIt) {
+LOOP_TEST(OnceTest, TheFirstRunsItAndTheOthersWaitForIt) {
   auto root = [&]() -> Task<void> {
-    EXPECT_FALSE(this->once.is_done());
+    EXPECT_FALSE(once.is_done());
     auto body = [&](Nursery& n) -> Task<NurseryEnd> {
       for (int count = 0; const char* name : {"a", "b", "c"}) {
-        n.start(this->visit(name));
-        co_await this->until_asked(++count);
+        n.start(visit(name));
+        co_await until_asked(++count);
       }
-      EXPECT_EQ(this->events, (Events{"a runs"}));
-      this->may_end.set();
+      EXPECT_EQ(events, (Events{"a runs"}));
+      may_end.set();
       co_return join;
     };
     co_await with_nursery(body);
-    EXPECT_TRUE(this->once.is_done());
-    co_await this->visit("late");
+    EXPECT_TRUE(once.is_done());
+    co_await visit("late");
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(in_ring_order(this->events), in_ring_order({"a runs", "a", "b", "c", "late"}));
-  EXPECT_EQ(this->events.back(), "late");
+  run_on(loop, root());
+  EXPECT_EQ(in_ring_order(events), in_ring_order({"a runs", "a", "b", "c", "late"}));
+  EXPECT_EQ(events.back(), "late");
 }
 
-TYPED_TEST(OnceTest, IfItThrowsTheNextRunsIt) {
+LOOP_TEST(OnceTest, IfItThrowsTheNextRunsIt) {
   auto root = [&]() -> Task<void> {
-    StartedTask<void> a = this->fails("a").start_in_current_scope();
-    co_await this->until_asked(1);
-    StartedTask<void> b = this->visit("b").start_in_current_scope();
-    co_await this->until_asked(2);
-    StartedTask<void> c = this->visit("c").start_in_current_scope();
-    co_await this->until_asked(3);
-    this->may_end.set();
+    StartedTask<void> a = fails("a").start_in_current_scope();
+    co_await until_asked(1);
+    StartedTask<void> b = visit("b").start_in_current_scope();
+    co_await until_asked(2);
+    StartedTask<void> c = visit("c").start_in_current_scope();
+    co_await until_asked(3);
+    may_end.set();
     Outcome<void> how = co_await a.outcome();
     EXPECT_TRUE(how.has_error());
     co_await std::move(b);
     co_await std::move(c);
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(in_ring_order(this->events), in_ring_order({"a runs", "b runs", "b", "c"}));
+  run_on(loop, root());
+  EXPECT_EQ(in_ring_order(events), in_ring_order({"a runs", "b runs", "b", "c"}));
 }
 
-TYPED_TEST(OnceTest, IfItThrowsAndNobodyWaitsTheNextCallerRunsIt) {
+LOOP_TEST(OnceTest, IfItThrowsAndNobodyWaitsTheNextCallerRunsIt) {
   auto root = [&]() -> Task<void> {
-    this->may_end.set();
-    StartedTask<void> a = this->fails("a").start_in_current_scope();
+    may_end.set();
+    StartedTask<void> a = fails("a").start_in_current_scope();
     Outcome<void> how = co_await a.outcome();
     EXPECT_TRUE(how.has_error());
-    EXPECT_FALSE(this->once.is_done());
-    co_await this->visit("b");
+    EXPECT_FALSE(once.is_done());
+    co_await visit("b");
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"a runs", "b runs", "b"}));
+  run_on(loop, root());
+  EXPECT_EQ(events, (Events{"a runs", "b runs", "b"}));
 }
 
-TYPED_TEST(OnceTest, IfItIsCancelledTheNextRunsIt) {
+LOOP_TEST(OnceTest, IfItIsCancelledTheNextRunsIt) {
   auto root = [&]() -> Task<void> {
-    StartedTask<void> a = this->visit("a").start_in_current_scope();
-    co_await this->until_asked(1);
-    StartedTask<void> b = this->visit("b").start_in_current_scope();
-    co_await this->until_asked(2);
-    StartedTask<void> c = this->visit("c").start_in_current_scope();
-    co_await this->until_asked(3);
-    this->may_end.set();
+    StartedTask<void> a = visit("a").start_in_current_scope();
+    co_await until_asked(1);
+    StartedTask<void> b = visit("b").start_in_current_scope();
+    co_await until_asked(2);
+    StartedTask<void> c = visit("c").start_in_current_scope();
+    co_await until_asked(3);
+    may_end.set();
     a.cancel();
     Outcome<void> how = co_await a.outcome();
     EXPECT_TRUE(how.is_cancelled());
     co_await std::move(b);
     co_await std::move(c);
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(in_ring_order(this->events), in_ring_order({"a runs", "b runs", "b", "c"}));
+  run_on(loop, root());
+  EXPECT_EQ(in_ring_order(events), in_ring_order({"a runs", "b runs", "b", "c"}));
 }
 
-TYPED_TEST(OnceTest, CancelWhileWaitingLeavesTheOthers) {
+LOOP_TEST(OnceTest, CancelWhileWaitingLeavesTheOthers) {
   auto root = [&]() -> Task<void> {
-    StartedTask<void> a = this->visit("a").start_in_current_scope();
-    co_await this->until_asked(1);
-    StartedTask<void> b = this->visit("b").start_in_current_scope();
-    StartedTask<void> c = this->visit("c").start_in_current_scope();
-    co_await this->until_asked(3);
+    StartedTask<void> a = visit("a").start_in_current_scope();
+    co_await until_asked(1);
+    StartedTask<void> b = visit("b").start_in_current_scope();
+    StartedTask<void> c = visit("c").start_in_current_scope();
+    co_await until_asked(3);
     b.cancel();
     Outcome<void> how = co_await b.outcome();
     EXPECT_TRUE(how.is_cancelled());
-    this->may_end.set();
+    may_end.set();
     co_await std::move(a);
     co_await std::move(c);
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(in_ring_order(this->events), in_ring_order({"a runs", "a", "c"}));
+  run_on(loop, root());
+  EXPECT_EQ(in_ring_order(events), in_ring_order({"a runs", "a", "c"}));
 }
 
-TYPED_TEST(OnceTest, TheTreeSaysWhereOneStands) {
+LOOP_TEST(OnceTest, TheTreeSaysWhereOneStands) {
   auto root = [&]() -> Task<void> {
-    StartedTask<void> a = this->visit("a").start_in_current_scope();
-    StartedTask<void> b = this->visit("b").start_in_current_scope();
-    co_await this->until_asked(2);
+    StartedTask<void> a = visit("a").start_in_current_scope();
+    StartedTask<void> b = visit("b").start_in_current_scope();
+    co_await until_asked(2);
     const std::string tree = task_tree(co_await current_scope());
     EXPECT_NE(tree.find("Once 'test', 1 of 1 waiting"), std::string::npos) << tree;
-    this->may_end.set();
+    may_end.set();
     co_await std::move(a);
     co_await std::move(b);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
 // The turn is under way to another loop when its task is cancelled there: the next has it.

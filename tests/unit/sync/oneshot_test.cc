@@ -14,19 +14,17 @@ using namespace weft::test;
 
 using Value = std::unique_ptr<int>;
 
-template <class L>
-struct OneshotTest : SyncTest<L> {
+struct OneshotTest : SyncTest {
   Task<void> receives(OneshotReceiver<Value>& receiver) {
-    ++this->asked;
+    ++asked;
     std::optional<Value> value = co_await receiver.receive();
-    this->events.push_back(value ? "got " + std::to_string(**value) : "nothing");
+    events.push_back(value ? "got " + std::to_string(**value) : "nothing");
     co_await yield();
-    this->events.push_back("went on");
+    events.push_back("went on");
   }
 };
-TYPED_TEST_SUITE(OneshotTest, LoopTypes);
 
-TYPED_TEST(OneshotTest, WhatWasSentIsReceivedOnce) {
+LOOP_TEST(OneshotTest, WhatWasSentIsReceivedOnce) {
   auto root = [&]() -> Task<void> {
     auto [sender, receiver] = oneshot<Value>();
     EXPECT_EQ(receiver.try_receive().error(), ChannelError::empty);
@@ -34,42 +32,42 @@ TYPED_TEST(OneshotTest, WhatWasSentIsReceivedOnce) {
     EXPECT_TRUE(sender.send(std::make_unique<int>(1)));
     EXPECT_FALSE(sender);
     EXPECT_THROW(sender.send(nullptr), UsageError);
-    co_await this->receives(receiver);
-    co_await this->receives(receiver);
+    co_await receives(receiver);
+    co_await receives(receiver);
     EXPECT_EQ(receiver.try_receive().error(), ChannelError::closed);
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"got 1", "went on", "nothing", "went on"}));
+  run_on(loop, root());
+  EXPECT_EQ(events, (Events{"got 1", "went on", "nothing", "went on"}));
 }
 
-TYPED_TEST(OneshotTest, AReceiverThatWaitsGoesOnLater) {
+LOOP_TEST(OneshotTest, AReceiverThatWaitsGoesOnLater) {
   auto root = [&]() -> Task<void> {
     auto [sender, receiver] = oneshot<Value>();
-    StartedTask<void> waits = this->receives(receiver).start_in_current_scope();
-    co_await this->until_asked(1);
+    StartedTask<void> waits = receives(receiver).start_in_current_scope();
+    co_await until_asked(1);
     EXPECT_TRUE(sender.send(std::make_unique<int>(1)));
-    this->events.push_back("sent");  // never inside of send()
+    events.push_back("sent");  // never inside of send()
     co_await std::move(waits);
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"sent", "got 1", "went on"}));
+  run_on(loop, root());
+  EXPECT_EQ(events, (Events{"sent", "got 1", "went on"}));
 }
 
-TYPED_TEST(OneshotTest, ADroppedSenderLeavesNothing) {
+LOOP_TEST(OneshotTest, ADroppedSenderLeavesNothing) {
   auto root = [&]() -> Task<void> {
     auto [sender, receiver] = oneshot<Value>();
-    StartedTask<void> waits = this->receives(receiver).start_in_current_scope();
-    co_await this->until_asked(1);
+    StartedTask<void> waits = receives(receiver).start_in_current_scope();
+    co_await until_asked(1);
     {
       auto gone = std::move(sender);
     }
     co_await std::move(waits);
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"nothing", "went on"}));
+  run_on(loop, root());
+  EXPECT_EQ(events, (Events{"nothing", "went on"}));
 }
 
-TYPED_TEST(OneshotTest, ADroppedReceiverLeavesTheValueWithTheSender) {
+LOOP_TEST(OneshotTest, ADroppedReceiverLeavesTheValueWithTheSender) {
   auto root = [&]() -> Task<void> {
     auto [sender, receiver] = oneshot<Value>();
     receiver = {};
@@ -79,40 +77,40 @@ TYPED_TEST(OneshotTest, ADroppedReceiverLeavesTheValueWithTheSender) {
     EXPECT_TRUE(value);
     co_return;
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(OneshotTest, ACancelledReceiveMayBeRepeated) {
+LOOP_TEST(OneshotTest, ACancelledReceiveMayBeRepeated) {
   auto root = [&]() -> Task<void> {
     auto [sender, receiver] = oneshot<Value>();
     auto late = co_await timeout(1ms, receiver.receive());
     EXPECT_FALSE(late);
     EXPECT_TRUE(sender.send(std::make_unique<int>(1)));
-    co_await this->receives(receiver);
+    co_await receives(receiver);
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"got 1", "went on"}));
+  run_on(loop, root());
+  EXPECT_EQ(events, (Events{"got 1", "went on"}));
 }
 
-TYPED_TEST(OneshotTest, OneThatIsCancelledWhenItWasToldKeepsTheValue) {
+LOOP_TEST(OneshotTest, OneThatIsCancelledWhenItWasToldKeepsTheValue) {
   auto root = [&]() -> Task<void> {
     auto [sender, receiver] = oneshot<Value>();
-    StartedTask<void> waits = this->receives(receiver).start_in_current_scope();
-    co_await this->until_asked(1);
+    StartedTask<void> waits = receives(receiver).start_in_current_scope();
+    co_await until_asked(1);
     EXPECT_TRUE(sender.send(std::make_unique<int>(1)));
     waits.cancel();
     Outcome<void> how = co_await waits.outcome();
     EXPECT_TRUE(how.is_cancelled());
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"got 1"}));
+  run_on(loop, root());
+  EXPECT_EQ(events, (Events{"got 1"}));
 }
 
-TYPED_TEST(OneshotTest, OneReceiveAtATime) {
+LOOP_TEST(OneshotTest, OneReceiveAtATime) {
   auto root = [&]() -> Task<void> {
     auto [sender, receiver] = oneshot<Value>();
-    StartedTask<void> waits = this->receives(receiver).start_in_current_scope();
-    co_await this->until_asked(1);
+    StartedTask<void> waits = receives(receiver).start_in_current_scope();
+    co_await until_asked(1);
     const std::string tree = task_tree(co_await current_scope());
     EXPECT_NE(tree.find("Oneshot receive, 1 of 1 waiting"), std::string::npos) << tree;
     bool refused = false;
@@ -125,10 +123,10 @@ TYPED_TEST(OneshotTest, OneReceiveAtATime) {
     sender.close();
     co_await std::move(waits);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(OneshotTest, AValueThatNobodyTakesDiesWithTheHalves) {
+LOOP_TEST(OneshotTest, AValueThatNobodyTakesDiesWithTheHalves) {
   auto root = [&]() -> Task<void> {
     const int before = Counted::live;
     {
@@ -139,7 +137,7 @@ TYPED_TEST(OneshotTest, AValueThatNobodyTakesDiesWithTheHalves) {
     EXPECT_EQ(Counted::live, before);
     co_return;
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
 TEST(OneshotThreads, AThreadWithoutALoopAnswersAnotherLoop) {

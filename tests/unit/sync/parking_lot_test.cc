@@ -11,100 +11,98 @@ namespace {
 using namespace weft;
 using namespace weft::test;
 
-template <class L>
-struct ParkingLotTest : SyncTest<L> {
+struct ParkingLotTest : SyncTest {
   ParkingLot lot{"test"};
 
   Task<void> visit(std::string name) {
-    ++this->asked;
+    ++asked;
     co_await lot.park();
-    this->events.push_back(name);
+    events.push_back(name);
   }
 };
-TYPED_TEST_SUITE(ParkingLotTest, LoopTypes);
 
-TYPED_TEST(ParkingLotTest, EachUnparkWakesTheLongestParkedOne) {
+LOOP_TEST(ParkingLotTest, EachUnparkWakesTheLongestParkedOne) {
   auto root = [&]() -> Task<void> {
-    EXPECT_FALSE(this->lot.unpark_one());  // remembers nothing
+    EXPECT_FALSE(lot.unpark_one());  // remembers nothing
     Scope& scope = co_await current_scope();
-    StartedTask<void> a = co_await this->begin(scope, this->visit("a"));
-    StartedTask<void> b = co_await this->begin(scope, this->visit("b"));
-    StartedTask<void> c = co_await this->begin(scope, this->visit("c"));
-    EXPECT_TRUE(this->lot.unpark_one());
-    this->events.push_back("unparked");  // never inside of it
+    StartedTask<void> a = co_await begin(scope, visit("a"));
+    StartedTask<void> b = co_await begin(scope, visit("b"));
+    StartedTask<void> c = co_await begin(scope, visit("c"));
+    EXPECT_TRUE(lot.unpark_one());
+    events.push_back("unparked");  // never inside of it
     co_await std::move(a);
     co_await yields(3);
-    EXPECT_EQ(this->events, (Events{"unparked", "a"}));
-    this->lot.unpark_all();
+    EXPECT_EQ(events, (Events{"unparked", "a"}));
+    lot.unpark_all();
     co_await std::move(b);
     co_await std::move(c);
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(in_any_order(this->events), (Events{"a", "b", "c", "unparked"}));
+  run_on(loop, root());
+  EXPECT_EQ(in_any_order(events), (Events{"a", "b", "c", "unparked"}));
 }
 
-TYPED_TEST(ParkingLotTest, CancelWhileWaitingLeavesTheOthers) {
+LOOP_TEST(ParkingLotTest, CancelWhileWaitingLeavesTheOthers) {
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
-    StartedTask<void> a = co_await this->begin(scope, this->visit("a"));
-    StartedTask<void> b = co_await this->begin(scope, this->visit("b"));
+    StartedTask<void> a = co_await begin(scope, visit("a"));
+    StartedTask<void> b = co_await begin(scope, visit("b"));
     a.cancel();
     Outcome<void> how = co_await a.outcome();
     EXPECT_TRUE(how.is_cancelled());
-    EXPECT_TRUE(this->lot.unpark_one());
+    EXPECT_TRUE(lot.unpark_one());
     co_await std::move(b);
-    EXPECT_FALSE(this->lot.unpark_one());
+    EXPECT_FALSE(lot.unpark_one());
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"b"}));
+  run_on(loop, root());
+  EXPECT_EQ(events, (Events{"b"}));
 }
 
-TYPED_TEST(ParkingLotTest, CancelWhileNotifiedPassesTheUnparkOn) {
+LOOP_TEST(ParkingLotTest, CancelWhileNotifiedPassesTheUnparkOn) {
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
-    StartedTask<void> a = co_await this->begin(scope, this->visit("a"));
-    StartedTask<void> b = co_await this->begin(scope, this->visit("b"));
-    StartedTask<void> c = co_await this->begin(scope, this->visit("c"));
-    this->lot.unpark_one();
+    StartedTask<void> a = co_await begin(scope, visit("a"));
+    StartedTask<void> b = co_await begin(scope, visit("b"));
+    StartedTask<void> c = co_await begin(scope, visit("c"));
+    lot.unpark_one();
     a.cancel();
     Outcome<void> how = co_await a.outcome();
     EXPECT_TRUE(how.is_cancelled());
     co_await std::move(b);
     co_await yields(2);
-    EXPECT_EQ(this->events, (Events{"b"}));  // one went on, and no more
-    this->lot.unpark_one();
+    EXPECT_EQ(events, (Events{"b"}));  // one went on, and no more
+    lot.unpark_one();
     co_await std::move(c);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(ParkingLotTest, AnUnparkOfAllIsNotPassedOn) {
+LOOP_TEST(ParkingLotTest, AnUnparkOfAllIsNotPassedOn) {
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
-    StartedTask<void> a = co_await this->begin(scope, this->visit("a"));
-    this->lot.unpark_all();
-    StartedTask<void> later = this->visit("later").start_immediate_in_current_scope();
+    StartedTask<void> a = co_await begin(scope, visit("a"));
+    lot.unpark_all();
+    StartedTask<void> later = visit("later").start_immediate_in_current_scope();
     a.cancel();
     Outcome<void> how = co_await a.outcome();
     EXPECT_TRUE(how.is_cancelled());
     co_await yields(3);
-    EXPECT_TRUE(this->events.empty());  // it was not parked then
-    EXPECT_TRUE(this->lot.unpark_one());
+    EXPECT_TRUE(events.empty());  // it was not parked then
+    EXPECT_TRUE(lot.unpark_one());
     co_await std::move(later);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(ParkingLotTest, TheTreeSaysWhereOneStands) {
+LOOP_TEST(ParkingLotTest, TheTreeSaysWhereOneStands) {
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
-    StartedTask<void> a = co_await this->begin(scope, this->visit("a"));
+    StartedTask<void> a = co_await begin(scope, visit("a"));
     const std::string tree = task_tree(scope);
     EXPECT_NE(tree.find("ParkingLot 'test', 1 of 1 waiting"), std::string::npos) << tree;
-    this->lot.unpark_one();
+    lot.unpark_one();
     co_await std::move(a);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
 // The post is under way to the other loop when the cancel comes.

@@ -15,48 +15,46 @@ namespace {
 using namespace weft;
 using namespace weft::test;
 
-template <class L>
-struct SemaphoreTest : SyncTest<L> {
+struct SemaphoreTest : SyncTest {
   Semaphore semaphore{4, "test"};
 
   // Acquires, holds them for some turns, gives them back.
   Task<void> visit(std::string name, unsigned count = 1, int turns = 0) {
-    ++this->asked;
+    ++asked;
     auto permit = co_await semaphore.acquire(count);
-    this->events.push_back(name);
+    events.push_back(name);
     co_await yields(turns);
-    this->events.push_back("/" + name);
+    events.push_back("/" + name);
   }
   // It stands behind those that were started before.
   Task<StartedTask<void>> start_visit(Scope& scope, std::string name, unsigned count = 1) {
-    return this->begin(scope, visit(name, count));
+    return begin(scope, visit(name, count));
   }
 };
-TYPED_TEST_SUITE(SemaphoreTest, LoopTypes);
 
 // --- Taking and giving --------------------------------------------------------------------------
 
-TYPED_TEST(SemaphoreTest, WhatIsFreeIsTakenAtOnce) {
+LOOP_TEST(SemaphoreTest, WhatIsFreeIsTakenAtOnce) {
   auto root = [&]() -> Task<void> {
     {
-      auto three = co_await this->semaphore.acquire(3);
+      auto three = co_await semaphore.acquire(3);
       EXPECT_TRUE(three);
       EXPECT_EQ(three.count(), 3u);
-      EXPECT_EQ(this->semaphore.available(), 1u);
-      EXPECT_FALSE(this->semaphore.try_acquire(2));
-      EXPECT_TRUE(this->semaphore.try_acquire(1));  // a temporary: given back at once
-      EXPECT_EQ(this->semaphore.available(), 1u);
+      EXPECT_EQ(semaphore.available(), 1u);
+      EXPECT_FALSE(semaphore.try_acquire(2));
+      EXPECT_TRUE(semaphore.try_acquire(1));  // a temporary: given back at once
+      EXPECT_EQ(semaphore.available(), 1u);
     }
-    EXPECT_EQ(this->semaphore.available(), 4u);
+    EXPECT_EQ(semaphore.available(), 4u);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(SemaphoreTest, AsManyAsThereArePermitsAreInside) {
+LOOP_TEST(SemaphoreTest, AsManyAsThereArePermitsAreInside) {
   int inside = 0;
   int most = 0;
   auto visitor = [&]() -> Task<void> {
-    auto permit = co_await this->semaphore.acquire();
+    auto permit = co_await semaphore.acquire();
     most = std::max(most, ++inside);
     co_await yields(3);
     --inside;
@@ -67,62 +65,62 @@ TYPED_TEST(SemaphoreTest, AsManyAsThereArePermitsAreInside) {
       co_return join;
     };
     co_await with_nursery(body);
-    EXPECT_EQ(this->semaphore.available(), 4u);
+    EXPECT_EQ(semaphore.available(), 4u);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
   EXPECT_EQ(most, 4);
 }
 
-TYPED_TEST(SemaphoreTest, ALargeRequestAtTheFrontIsNotOvertaken) {
+LOOP_TEST(SemaphoreTest, ALargeRequestAtTheFrontIsNotOvertaken) {
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
-    auto held = co_await this->semaphore.acquire(2);
-    StartedTask<void> large = co_await this->start_visit(scope, "large", 4);
-    StartedTask<void> small = co_await this->start_visit(scope, "small", 1);
+    auto held = co_await semaphore.acquire(2);
+    StartedTask<void> large = co_await start_visit(scope, "large", 4);
+    StartedTask<void> small = co_await start_visit(scope, "small", 1);
     co_await yields(3);
-    EXPECT_TRUE(this->events.empty());  // two are free, and small would fit
-    EXPECT_EQ(this->semaphore.available(), 2u);
-    EXPECT_FALSE(this->semaphore.try_acquire(1));  // nor does this one overtake
+    EXPECT_TRUE(events.empty());  // two are free, and small would fit
+    EXPECT_EQ(semaphore.available(), 2u);
+    EXPECT_FALSE(semaphore.try_acquire(1));  // nor does this one overtake
     held.release();
-    EXPECT_EQ(this->semaphore.available(), 0u);  // they are large's at once
-    EXPECT_TRUE(this->events.empty());           // and never inside of release()
+    EXPECT_EQ(semaphore.available(), 0u);  // they are large's at once
+    EXPECT_TRUE(events.empty());           // and never inside of release()
     co_await std::move(large);
     co_await std::move(small);
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"large", "/large", "small", "/small"}));
+  run_on(loop, root());
+  EXPECT_EQ(events, (Events{"large", "/large", "small", "/small"}));
 }
 
-TYPED_TEST(SemaphoreTest, OneReleaseServesAllThatItSufficesFor) {
+LOOP_TEST(SemaphoreTest, OneReleaseServesAllThatItSufficesFor) {
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
-    auto held = co_await this->semaphore.acquire(4);
-    StartedTask<void> a = co_await this->start_visit(scope, "a", 1);
-    StartedTask<void> b = co_await this->start_visit(scope, "b", 2);
-    StartedTask<void> c = co_await this->start_visit(scope, "c", 2);
+    auto held = co_await semaphore.acquire(4);
+    StartedTask<void> a = co_await start_visit(scope, "a", 1);
+    StartedTask<void> b = co_await start_visit(scope, "b", 2);
+    StartedTask<void> c = co_await start_visit(scope, "c", 2);
     held.release();
-    EXPECT_EQ(this->semaphore.available(), 1u);  // a and b have theirs, c does not fit
+    EXPECT_EQ(semaphore.available(), 1u);  // a and b have theirs, c does not fit
     co_await std::move(c);
     co_await std::move(a);
     co_await std::move(b);
-    EXPECT_EQ(this->semaphore.available(), 4u);
+    EXPECT_EQ(semaphore.available(), 4u);
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(in_ring_order(this->events), in_ring_order({"a", "/a", "b", "/b", "c", "/c"}));
+  run_on(loop, root());
+  EXPECT_EQ(in_ring_order(events), in_ring_order({"a", "/a", "b", "/b", "c", "/c"}));
 }
 
-TYPED_TEST(SemaphoreTest, ReleaseAddsPermitsUpToTheMaximum) {
+LOOP_TEST(SemaphoreTest, ReleaseAddsPermitsUpToTheMaximum) {
   auto root = [&]() -> Task<void> {
     Semaphore items({.permits = 0, .max = 2}, "items");
     auto consumer = [&]() -> Task<void> {
       co_await items.acquire_raw(2);
-      this->events.push_back("both");
+      events.push_back("both");
     };
     StartedTask<void> started = consumer().start_in_current_scope();
     co_await yields(2);
     items.release();
     co_await yields(2);
-    EXPECT_TRUE(this->events.empty());
+    EXPECT_TRUE(events.empty());
     items.release();
     co_await std::move(started);
     items.release(2);
@@ -130,13 +128,13 @@ TYPED_TEST(SemaphoreTest, ReleaseAddsPermitsUpToTheMaximum) {
     EXPECT_THROW(items.release(), UsageError);
     EXPECT_EQ(items.available(), 2u);
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"both"}));
+  run_on(loop, root());
+  EXPECT_EQ(events, (Events{"both"}));
 }
 
-TYPED_TEST(SemaphoreTest, APermitMovesAndIsReleasedEarly) {
+LOOP_TEST(SemaphoreTest, APermitMovesAndIsReleasedEarly) {
   auto root = [&]() -> Task<void> {
-    SemaphorePermit a = co_await this->semaphore.acquire(2);
+    SemaphorePermit a = co_await semaphore.acquire(2);
     SemaphorePermit b = std::move(a);
     EXPECT_FALSE(a);
     EXPECT_EQ(a.count(), 0u);
@@ -144,137 +142,137 @@ TYPED_TEST(SemaphoreTest, APermitMovesAndIsReleasedEarly) {
     b.release();
     EXPECT_FALSE(b);
     b.release();  // without effect
-    EXPECT_EQ(this->semaphore.available(), 4u);
-    b = co_await this->semaphore.acquire(1);
-    b = co_await this->semaphore.acquire(3);  // the one is given back
-    EXPECT_EQ(this->semaphore.available(), 1u);
+    EXPECT_EQ(semaphore.available(), 4u);
+    b = co_await semaphore.acquire(1);
+    b = co_await semaphore.acquire(3);  // the one is given back
+    EXPECT_EQ(semaphore.available(), 1u);
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(this->semaphore.available(), 4u);
+  run_on(loop, root());
+  EXPECT_EQ(semaphore.available(), 4u);
 }
 
 // --- Cancellation -------------------------------------------------------------------------------
 
-TYPED_TEST(SemaphoreTest, CancelWhileWaitingTakesNothing) {
+LOOP_TEST(SemaphoreTest, CancelWhileWaitingTakesNothing) {
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
-    auto held = co_await this->semaphore.acquire(4);
-    StartedTask<void> a = co_await this->start_visit(scope, "a", 2);
-    StartedTask<void> b = co_await this->start_visit(scope, "b", 2);
-    StartedTask<void> c = co_await this->start_visit(scope, "c", 2);
+    auto held = co_await semaphore.acquire(4);
+    StartedTask<void> a = co_await start_visit(scope, "a", 2);
+    StartedTask<void> b = co_await start_visit(scope, "b", 2);
+    StartedTask<void> c = co_await start_visit(scope, "c", 2);
     co_await yields(2);
     b.cancel();
     Outcome<void> how = co_await b.outcome();
     EXPECT_TRUE(how.is_cancelled());
     held.release();
-    EXPECT_EQ(this->semaphore.available(), 0u);
+    EXPECT_EQ(semaphore.available(), 0u);
     co_await std::move(a);
     co_await std::move(c);
-    EXPECT_EQ(this->semaphore.available(), 4u);
+    EXPECT_EQ(semaphore.available(), 4u);
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(in_ring_order(this->events), in_ring_order({"a", "/a", "c", "/c"}));
+  run_on(loop, root());
+  EXPECT_EQ(in_ring_order(events), in_ring_order({"a", "/a", "c", "/c"}));
 }
 
-TYPED_TEST(SemaphoreTest, CancelOfALargeOneAtTheFrontLetsThoseBehindItGo) {
+LOOP_TEST(SemaphoreTest, CancelOfALargeOneAtTheFrontLetsThoseBehindItGo) {
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
-    auto held = co_await this->semaphore.acquire(2);
-    StartedTask<void> large = co_await this->start_visit(scope, "large", 4);
-    StartedTask<void> a = co_await this->start_visit(scope, "a", 1);
-    StartedTask<void> b = co_await this->start_visit(scope, "b", 1);
+    auto held = co_await semaphore.acquire(2);
+    StartedTask<void> large = co_await start_visit(scope, "large", 4);
+    StartedTask<void> a = co_await start_visit(scope, "a", 1);
+    StartedTask<void> b = co_await start_visit(scope, "b", 1);
     co_await yields(2);
-    EXPECT_TRUE(this->events.empty());
+    EXPECT_TRUE(events.empty());
     large.cancel();
     Outcome<void> how = co_await large.outcome();
     EXPECT_TRUE(how.is_cancelled());
     co_await std::move(a);
     co_await std::move(b);
-    EXPECT_EQ(this->semaphore.available(), 2u);
-    EXPECT_TRUE(this->semaphore.try_acquire());  // nobody waits any more
+    EXPECT_EQ(semaphore.available(), 2u);
+    EXPECT_TRUE(semaphore.try_acquire());  // nobody waits any more
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(in_ring_order(this->events), in_ring_order({"a", "/a", "b", "/b"}));
+  run_on(loop, root());
+  EXPECT_EQ(in_ring_order(events), in_ring_order({"a", "/a", "b", "/b"}));
 }
 
-TYPED_TEST(SemaphoreTest, CancelWhileNotifiedServesTheNext) {
+LOOP_TEST(SemaphoreTest, CancelWhileNotifiedServesTheNext) {
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
-    auto held = co_await this->semaphore.acquire(4);
-    StartedTask<void> a = co_await this->start_visit(scope, "a", 3);
-    StartedTask<void> b = co_await this->start_visit(scope, "b", 2);
-    StartedTask<void> c = co_await this->start_visit(scope, "c", 2);
+    auto held = co_await semaphore.acquire(4);
+    StartedTask<void> a = co_await start_visit(scope, "a", 3);
+    StartedTask<void> b = co_await start_visit(scope, "b", 2);
+    StartedTask<void> c = co_await start_visit(scope, "c", 2);
     co_await yields(2);
     held.release();  // a has its three and has not gone on
-    EXPECT_EQ(this->semaphore.available(), 1u);
+    EXPECT_EQ(semaphore.available(), 1u);
     a.cancel();
     Outcome<void> how = co_await a.outcome();
     EXPECT_TRUE(how.is_cancelled());
     co_await std::move(b);
     co_await std::move(c);
-    EXPECT_EQ(this->semaphore.available(), 4u);
+    EXPECT_EQ(semaphore.available(), 4u);
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(in_ring_order(this->events), in_ring_order({"b", "/b", "c", "/c"}));
+  run_on(loop, root());
+  EXPECT_EQ(in_ring_order(events), in_ring_order({"b", "/b", "c", "/c"}));
 }
 
-TYPED_TEST(SemaphoreTest, CancelOfEveryoneWhileNotifiedLosesNothing) {
+LOOP_TEST(SemaphoreTest, CancelOfEveryoneWhileNotifiedLosesNothing) {
   auto root = [&]() -> Task<void> {
-    auto held = co_await this->semaphore.acquire(4);
+    auto held = co_await semaphore.acquire(4);
     auto body = [&](Nursery& n) -> Task<NurseryEnd> {
-      for (unsigned i = 0; i < 20; ++i) n.start(this->visit("x", 1 + i % 4));
-      co_await this->until_asked(20);
+      for (unsigned i = 0; i < 20; ++i) n.start(visit("x", 1 + i % 4));
+      co_await until_asked(20);
       held.release();
       co_return cancel;
     };
     co_await with_nursery(body);
-    EXPECT_EQ(this->semaphore.available(), 4u);
+    EXPECT_EQ(semaphore.available(), 4u);
   };
-  run_on(this->loop, root());
-  EXPECT_TRUE(this->events.empty());
+  run_on(loop, root());
+  EXPECT_TRUE(events.empty());
 }
 
-TYPED_TEST(SemaphoreTest, ATaskThatIsCancelledAlreadyDoesNotAcquire) {
+LOOP_TEST(SemaphoreTest, ATaskThatIsCancelledAlreadyDoesNotAcquire) {
   auto root = [&]() -> Task<void> {
-    auto wait = [&] { return this->semaphore.acquire(); };
+    auto wait = [&] { return semaphore.acquire(); };
     co_await wait_when_cancelled(wait);
-    EXPECT_EQ(this->semaphore.available(), 4u);
+    EXPECT_EQ(semaphore.available(), 4u);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
 // The other branch throws, so nobody asks for the permit that this one was given.
-TYPED_TEST(SemaphoreTest, AResultThatNobodyTakesIsGivenBack) {
+LOOP_TEST(SemaphoreTest, AResultThatNobodyTakesIsGivenBack) {
   auto root = [&]() -> Task<void> {
     bool caught = false;
     try {
-      co_await all_of(this->semaphore.acquire(3), throws_after(1, "on purpose"));
+      co_await all_of(semaphore.acquire(3), throws_after(1, "on purpose"));
     } catch (const std::runtime_error&) {
       caught = true;
     }
     EXPECT_TRUE(caught);
-    EXPECT_EQ(this->semaphore.available(), 4u);
+    EXPECT_EQ(semaphore.available(), 4u);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(SemaphoreTest, ATimeoutEndsTheWaitAndLeavesNothing) {
+LOOP_TEST(SemaphoreTest, ATimeoutEndsTheWaitAndLeavesNothing) {
   auto root = [&]() -> Task<void> {
-    auto held = co_await this->semaphore.acquire(3);
-    auto permit = co_await timeout(1ms, this->semaphore.acquire(2));
+    auto held = co_await semaphore.acquire(3);
+    auto permit = co_await timeout(1ms, semaphore.acquire(2));
     EXPECT_FALSE(permit);
-    EXPECT_TRUE(this->semaphore.try_acquire(1));
+    EXPECT_TRUE(semaphore.try_acquire(1));
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(this->semaphore.available(), 4u);
+  run_on(loop, root());
+  EXPECT_EQ(semaphore.available(), 4u);
 }
 
-TYPED_TEST(SemaphoreTest, TheTreeSaysWhatOneWantsAndWhereItStands) {
+LOOP_TEST(SemaphoreTest, TheTreeSaysWhatOneWantsAndWhereItStands) {
   auto root = [&]() -> Task<void> {
     Scope& scope = co_await current_scope();
-    auto held = co_await this->semaphore.acquire(2);
-    StartedTask<void> a = co_await this->start_visit(scope, "a", 3);
-    StartedTask<void> b = co_await this->start_visit(scope, "b", 1);
+    auto held = co_await semaphore.acquire(2);
+    StartedTask<void> a = co_await start_visit(scope, "a", 3);
+    StartedTask<void> b = co_await start_visit(scope, "b", 1);
     const std::string tree = task_tree(scope);
     EXPECT_NE(tree.find("Semaphore 'test', wants 3, 1 of 2 waiting"), std::string::npos) << tree;
     EXPECT_NE(tree.find("Semaphore 'test', wants 1, 2 of 2 waiting"), std::string::npos) << tree;
@@ -284,7 +282,7 @@ TYPED_TEST(SemaphoreTest, TheTreeSaysWhatOneWantsAndWhereItStands) {
     co_await std::move(a);
     co_await std::move(b);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
 // --- Several loops ------------------------------------------------------------------------------

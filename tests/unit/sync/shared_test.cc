@@ -36,8 +36,7 @@ Task<void> until(const int& count, int wanted) {
   while (count < wanted) co_await yield();
 }
 
-template <class L>
-struct SharedTest : LoopTest<L> {
+struct SharedTest : EachLoopTest {
   Events events;
   Event go;         // lets an operation end
   int arrived = 0;  // tasks that await, or have
@@ -82,21 +81,20 @@ struct SharedTest : LoopTest<L> {
     }
   }
 };
-TYPED_TEST_SUITE(SharedTest, LoopTypes);
 
-TYPED_TEST(SharedTest, NothingHappensUntilItIsAwaited) {
+LOOP_TEST(SharedTest, NothingHappensUntilItIsAwaited) {
   auto root = [&]() -> Task<void> {
-    Shared shared(this->operation(0));
+    Shared shared(operation(0));
     co_await yields(3);
-    EXPECT_EQ(this->events, Events{});
+    EXPECT_EQ(events, Events{});
     EXPECT_FALSE(shared.is_done());
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(SharedTest, ItRunsOnceAndEverybodyGetsTheSameResult) {
+LOOP_TEST(SharedTest, ItRunsOnceAndEverybodyGetsTheSameResult) {
   auto root = [&]() -> Task<void> {
-    Shared shared(this->operation(3));
+    Shared shared(operation(3));
     const int* seen = nullptr;
     auto looks = [&]() -> Task<void> {
       const int& value = co_await shared;
@@ -116,8 +114,8 @@ TYPED_TEST(SharedTest, ItRunsOnceAndEverybodyGetsTheSameResult) {
     EXPECT_TRUE(shared.is_done());
     co_await looks();  // and whoever comes later
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"begun", "~operation"}));
+  run_on(loop, root());
+  EXPECT_EQ(events, (Events{"begun", "~operation"}));
 }
 
 TEST(SharedOrder, TheyGoOnAsTheyCame) {
@@ -139,7 +137,7 @@ TEST(SharedOrder, TheyGoOnAsTheyCame) {
   EXPECT_EQ(events, (Events{"a", "b", "c"}));
 }
 
-TYPED_TEST(SharedTest, AnErrorReachesEverybody) {
+LOOP_TEST(SharedTest, AnErrorReachesEverybody) {
   auto root = [&]() -> Task<void> {
     auto fails = []() -> Task<int> {
       co_await throws_after(2, "broken");
@@ -147,20 +145,20 @@ TYPED_TEST(SharedTest, AnErrorReachesEverybody) {
     };
     Shared shared(fails());
     auto body = [&](Nursery& n) -> Task<NurseryEnd> {
-      for (const char* name : {"a", "b"}) n.start(this->awaits(shared, name));
+      for (const char* name : {"a", "b"}) n.start(awaits(shared, name));
       co_return join;
     };
     co_await with_nursery(body);
-    co_await this->awaits(shared, "late");
+    co_await awaits(shared, "late");
   };
   LogCapture log;
-  run_on(this->loop, root());
-  std::ranges::sort(this->events);
-  EXPECT_EQ(this->events, (Events{"a broken", "b broken", "late broken"}));
+  run_on(loop, root());
+  std::ranges::sort(events);
+  EXPECT_EQ(events, (Events{"a broken", "b broken", "late broken"}));
   EXPECT_TRUE(log.take().empty());
 }
 
-TYPED_TEST(SharedTest, OtherErrorsComeAlong) {
+LOOP_TEST(SharedTest, OtherErrorsComeAlong) {
   auto root = [&]() -> Task<void> {
     auto fails = []() -> Task<int> {
       auto body = [](Nursery& n) -> Task<NurseryEnd> {
@@ -186,12 +184,12 @@ TYPED_TEST(SharedTest, OtherErrorsComeAlong) {
       }
     }
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
 // --- What it takes and gives --------------------------------------------------------------------
 
-TYPED_TEST(SharedTest, AnyAwaitableOrCallable) {
+LOOP_TEST(SharedTest, AnyAwaitableOrCallable) {
   auto root = [&]() -> Task<void> {
     Shared wait(sleep_for(1ms));
     co_await wait;
@@ -219,13 +217,13 @@ TYPED_TEST(SharedTest, AnyAwaitableOrCallable) {
     int& same = co_await reference;
     EXPECT_EQ(&same, &target);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(SharedTest, AMoveOnlyResultDiesWithTheLastCopy) {
+LOOP_TEST(SharedTest, AMoveOnlyResultDiesWithTheLastCopy) {
   auto root = [&]() -> Task<void> {
     auto makes = [&]() -> Task<std::unique_ptr<Marker>> {
-      co_return std::make_unique<Marker>(this->events, "result");
+      co_return std::make_unique<Marker>(events, "result");
     };
     {
       std::optional<Shared<Task<std::unique_ptr<Marker>>>> copy;
@@ -235,18 +233,18 @@ TYPED_TEST(SharedTest, AMoveOnlyResultDiesWithTheLastCopy) {
         const auto& marker = co_await shared;
         EXPECT_NE(marker, nullptr);
       }
-      EXPECT_EQ(this->events, Events{});
+      EXPECT_EQ(events, Events{});
       const auto& marker = co_await *copy;
       EXPECT_NE(marker, nullptr);
     }
-    EXPECT_EQ(this->events, Events{"~result"});
+    EXPECT_EQ(events, Events{"~result"});
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(SharedTest, InCombinatorsAndWrappers) {
+LOOP_TEST(SharedTest, InCombinatorsAndWrappers) {
   auto root = [&]() -> Task<void> {
-    Shared shared(this->operation(3));
+    Shared shared(operation(3));
     auto [a, b] = co_await all_of(shared, shared);
     EXPECT_EQ(*a, 42);  // combinators keep references as pointers
     EXPECT_EQ(a, b);
@@ -258,12 +256,12 @@ TYPED_TEST(SharedTest, InCombinatorsAndWrappers) {
     EXPECT_FALSE(late);
     EXPECT_TRUE(never.is_done());
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(SharedTest, EmptyOnesAreRefused) {
+LOOP_TEST(SharedTest, EmptyOnesAreRefused) {
   auto root = [&]() -> Task<void> {
-    Task<int> task = this->operation(0);
+    Task<int> task = operation(0);
     Task<int> moved = std::move(task);
     EXPECT_THROW(Shared{std::move(task)}, UsageError);
     Shared shared(std::move(moved));
@@ -277,41 +275,41 @@ TYPED_TEST(SharedTest, EmptyOnesAreRefused) {
     EXPECT_TRUE(refused);
     EXPECT_FALSE(shared.is_done());
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
 // --- Cancellation -------------------------------------------------------------------------------
 
-TYPED_TEST(SharedTest, OneThatIsCancelledLeavesAndTheOthersDoNotNotice) {
+LOOP_TEST(SharedTest, OneThatIsCancelledLeavesAndTheOthersDoNotNotice) {
   auto root = [&]() -> Task<void> {
-    Shared shared(this->gated());
-    StartedTask<void> a = this->awaits(shared, "a").start_in_current_scope();
-    co_await until(this->arrived, 1);
-    StartedTask<void> b = this->awaits(shared, "b").start_in_current_scope();
-    co_await until(this->arrived, 2);
+    Shared shared(gated());
+    StartedTask<void> a = awaits(shared, "a").start_in_current_scope();
+    co_await until(arrived, 1);
+    StartedTask<void> b = awaits(shared, "b").start_in_current_scope();
+    co_await until(arrived, 2);
     a.cancel();  // the first, who started it
     Outcome<void> how = co_await a.outcome();
     EXPECT_TRUE(how.is_cancelled());
     EXPECT_FALSE(shared.is_done());
-    this->go.set();
+    go.set();
     co_await std::move(b);
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"~operation", "b 42"}));
+  run_on(loop, root());
+  EXPECT_EQ(events, (Events{"~operation", "b 42"}));
 }
 
-TYPED_TEST(SharedTest, TheLastStopsItAndWaitsForItsEnd) {
+LOOP_TEST(SharedTest, TheLastStopsItAndWaitsForItsEnd) {
   auto root = [&]() -> Task<void> {
-    Shared shared(this->stubborn());
+    Shared shared(stubborn());
     auto waits = [&](std::string name) -> Task<void> {
-      Marker marker(this->events, name);
-      ++this->arrived;
+      Marker marker(events, name);
+      ++arrived;
       co_await shared;
     };
     StartedTask<void> a = waits("a").start_in_current_scope();
     StartedTask<void> b = waits("b").start_in_current_scope();
-    co_await until(this->arrived, 2);
-    while (this->events.empty()) co_await yield();  // begun
+    co_await until(arrived, 2);
+    while (events.empty()) co_await yield();  // begun
     b.cancel();
     Outcome<void> left = co_await b.outcome();
     EXPECT_TRUE(left.is_cancelled());
@@ -319,77 +317,77 @@ TYPED_TEST(SharedTest, TheLastStopsItAndWaitsForItsEnd) {
     a.cancel();
     co_await yields(5);
     EXPECT_FALSE(a.is_done());
-    this->go.set();
+    go.set();
     Outcome<void> how = co_await a.outcome();
     EXPECT_TRUE(how.is_cancelled());
     EXPECT_TRUE(shared.is_done());
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"begun", "~b", "stopping", "stopped", "~a"}));
+  run_on(loop, root());
+  EXPECT_EQ(events, (Events{"begun", "~b", "stopping", "stopped", "~a"}));
 }
 
-TYPED_TEST(SharedTest, IfItHasAResultAfterAllTheLastGetsIt) {
+LOOP_TEST(SharedTest, IfItHasAResultAfterAllTheLastGetsIt) {
   auto root = [&]() -> Task<void> {
-    Shared shared(this->unstoppable());
+    Shared shared(unstoppable());
     auto waits = [&]() -> Task<void> {
-      ++this->arrived;
+      ++arrived;
       int value = co_await shared;
-      this->events.push_back(std::to_string(value));
+      events.push_back(std::to_string(value));
       co_await yield();
-      this->events.push_back("not here");
+      events.push_back("not here");
     };
     StartedTask<void> a = waits().start_in_current_scope();
-    co_await until(this->arrived, 1);
+    co_await until(arrived, 1);
     a.cancel();
-    StartedTask<void> late = this->awaits(shared, "late").start_in_current_scope();
-    co_await until(this->arrived, 2);
-    this->go.set();
+    StartedTask<void> late = awaits(shared, "late").start_in_current_scope();
+    co_await until(arrived, 2);
+    go.set();
     Outcome<void> how = co_await a.outcome();
     EXPECT_TRUE(how.is_cancelled());
     co_await std::move(late);
   };
-  run_on(this->loop, root());
-  std::ranges::sort(this->events);
-  EXPECT_EQ(this->events, (Events{"42", "late 42"}));
+  run_on(loop, root());
+  std::ranges::sort(events);
+  EXPECT_EQ(events, (Events{"42", "late 42"}));
 }
 
 // Nobody asked him to stop, so it is an exception, and not his own end.
-TYPED_TEST(SharedTest, WhoComesWhileItIsBeingStoppedIsToldSo) {
+LOOP_TEST(SharedTest, WhoComesWhileItIsBeingStoppedIsToldSo) {
   auto root = [&]() -> Task<void> {
-    Shared shared(this->stubborn());
-    StartedTask<void> a = this->awaits(shared, "a").start_in_current_scope();
-    while (this->events.empty()) co_await yield();  // begun
+    Shared shared(stubborn());
+    StartedTask<void> a = awaits(shared, "a").start_in_current_scope();
+    while (events.empty()) co_await yield();  // begun
     a.cancel();
-    while (this->events.size() < 2) co_await yield();  // stopping
+    while (events.size() < 2) co_await yield();  // stopping
     EXPECT_FALSE(shared.is_done());
-    StartedTask<void> late = this->awaits(shared, "late").start_in_current_scope();
-    StartedTask<void> gone = this->awaits(shared, "gone").start_in_current_scope();
-    co_await until(this->arrived, 3);
+    StartedTask<void> late = awaits(shared, "late").start_in_current_scope();
+    StartedTask<void> gone = awaits(shared, "gone").start_in_current_scope();
+    co_await until(arrived, 3);
     gone.cancel();  // is not the last, and just leaves
     Outcome<void> left = co_await gone.outcome();
     EXPECT_TRUE(left.is_cancelled());
     EXPECT_FALSE(shared.is_done());
-    this->go.set();
+    go.set();
     co_await std::move(late);
     Outcome<void> how = co_await a.outcome();
     EXPECT_TRUE(how.is_cancelled());
-    co_await this->awaits(shared, "later");
+    co_await awaits(shared, "later");
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"begun", "stopping", "stopped", "late told of the cancel",
-                                  "later told of the cancel"}));
+  run_on(loop, root());
+  EXPECT_EQ(events, (Events{"begun", "stopping", "stopped", "late told of the cancel",
+                            "later told of the cancel"}));
 }
 
-TYPED_TEST(SharedTest, TheReasonIsThatOfTheLast) {
+LOOP_TEST(SharedTest, TheReasonIsThatOfTheLast) {
   static constexpr CancelReason kTooSlow{"too slow"};
   auto root = [&]() -> Task<void> {
     Shared shared(parked());
     auto waits = [&]() -> Task<void> {
-      ++this->arrived;
+      ++arrived;
       co_await shared;
     };
     StartedTask<void> a = waits().start_in_current_scope();
-    co_await until(this->arrived, 1);
+    co_await until(arrived, 1);
     a.cancel(kTooSlow);
     Outcome<void> how = co_await a.outcome();
     EXPECT_EQ(&how.reason(), &kTooSlow);
@@ -400,10 +398,10 @@ TYPED_TEST(SharedTest, TheReasonIsThatOfTheLast) {
       EXPECT_EQ(&cancelled.reason(), &kTooSlow);
     }
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(SharedTest, AnOperationThatCancelsItselfIsTold) {
+LOOP_TEST(SharedTest, AnOperationThatCancelsItselfIsTold) {
   auto root = [&]() -> Task<void> {
     auto gives_up = []() -> Task<int> {
       Scope& scope = co_await current_scope();
@@ -412,23 +410,23 @@ TYPED_TEST(SharedTest, AnOperationThatCancelsItselfIsTold) {
       co_return 0;
     };
     Shared shared(gives_up());
-    co_await this->awaits(shared, "a");
+    co_await awaits(shared, "a");
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(this->events, Events{"a told of the cancel"});
+  run_on(loop, root());
+  EXPECT_EQ(events, Events{"a told of the cancel"});
 }
 
-TYPED_TEST(SharedTest, AwaitingIsACancelPointAlsoWhenItIsDone) {
+LOOP_TEST(SharedTest, AwaitingIsACancelPointAlsoWhenItIsDone) {
   auto root = [&]() -> Task<void> {
-    Shared shared(this->operation(0));
+    Shared shared(operation(0));
     co_await shared;
-    Shared fresh(this->operation(0));
-    this->events.clear();
+    Shared fresh(operation(0));
+    events.clear();
     auto cancelled = [&](auto& awaited) -> Task<void> {
       Scope& scope = co_await current_scope();
       scope.cancel();
       co_await awaited;
-      this->events.push_back("not here");
+      events.push_back("not here");
     };
     for (auto* each : {&shared, &fresh}) {
       StartedTask<void> started = cancelled(*each).start_in_current_scope();
@@ -437,8 +435,8 @@ TYPED_TEST(SharedTest, AwaitingIsACancelPointAlsoWhenItIsDone) {
     }
     EXPECT_FALSE(fresh.is_done()) << "a cancelled task starts nothing";
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(this->events, Events{});
+  run_on(loop, root());
+  EXPECT_EQ(events, Events{});
 }
 
 // It has been told, and is cancelled before it goes on. In one loop's order, who looks every turn
@@ -478,32 +476,32 @@ TEST(SharedNotified, AnErrorThatNobodyWasThrownIsLogged) {  // L14
   EXPECT_NE(lines[0].find("unread"), std::string::npos) << lines[0];
 }
 
-TYPED_TEST(SharedTest, AShieldedAwaiterKeepsItRunning) {
+LOOP_TEST(SharedTest, AShieldedAwaiterKeepsItRunning) {
   auto root = [&]() -> Task<void> {
-    Shared shared(this->gated());
+    Shared shared(gated());
     auto shielded = [&]() -> Task<void> {
-      ++this->arrived;
+      ++arrived;
       int value = co_await noncancellable(shared);
-      this->events.push_back(std::to_string(value));
+      events.push_back(std::to_string(value));
     };
     StartedTask<void> a = shielded().start_in_current_scope();
-    StartedTask<void> b = this->awaits(shared, "b").start_in_current_scope();
-    co_await until(this->arrived, 2);
+    StartedTask<void> b = awaits(shared, "b").start_in_current_scope();
+    co_await until(arrived, 2);
     a.cancel();
     b.cancel();
     Outcome<void> how = co_await b.outcome();
     EXPECT_TRUE(how.is_cancelled());
     EXPECT_FALSE(shared.is_done());
-    this->go.set();
+    go.set();
     how = co_await a.outcome();
     EXPECT_TRUE(how.has_value());
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"~operation", "42"}));
+  run_on(loop, root());
+  EXPECT_EQ(events, (Events{"~operation", "42"}));
 }
 
 // Every number of awaiters × when the first and when the rest are cancelled.
-TYPED_TEST(SharedTest, CancelProduct) {
+LOOP_TEST(SharedTest, CancelProduct) {
   auto root = [&]() -> Task<void> {
     for (int awaiters = 1; awaiters <= 3; ++awaiters) {
       for (int first_at = 0; first_at < 9; ++first_at) {
@@ -553,10 +551,10 @@ TYPED_TEST(SharedTest, CancelProduct) {
       }
     }
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(SharedTest, TheTreeShowsItBelowWhoAwaitsIt) {
+LOOP_TEST(SharedTest, TheTreeShowsItBelowWhoAwaitsIt) {
   auto root = [&]() -> Task<void> {
     int begun = 0;
     auto never = [&]() -> Task<void> {
@@ -565,18 +563,18 @@ TYPED_TEST(SharedTest, TheTreeShowsItBelowWhoAwaitsIt) {
     };
     Shared shared(never(), "connection");
     auto waits = [&]() -> Task<void> {
-      ++this->arrived;
+      ++arrived;
       co_await shared;
     };
     StartedTask<void> a = waits().start_in_current_scope();
     StartedTask<void> b = waits().start_in_current_scope();
-    co_await until(this->arrived, 2);
+    co_await until(arrived, 2);
     co_await until(begun, 1);
     const std::string tree = task_tree(co_await current_scope());
     EXPECT_NE(tree.find("Shared 'connection', 1 of 2 waiting"), std::string::npos) << tree;
     EXPECT_NE(tree.find("connecting"), std::string::npos) << tree;
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
 // --- Many loops ---------------------------------------------------------------------------------

@@ -22,8 +22,7 @@ struct IsEven {
   bool operator()(int value) const { return value % 2 == 0; }
 };
 
-template <class L>
-struct WatchTest : LoopTest<L> {
+struct WatchTest : EachLoopTest {
   Watch<int> watch{1, "level"};
   Events events;
 
@@ -32,119 +31,118 @@ struct WatchTest : LoopTest<L> {
     events.push_back(who + " " + std::to_string(*seen));
   }
 };
-TYPED_TEST_SUITE(WatchTest, LoopTypes);
 
-TYPED_TEST(WatchTest, GetSeesTheLatest) {
+LOOP_TEST(WatchTest, GetSeesTheLatest) {
   auto root = [&]() -> Task<void> {
-    auto first = this->watch.get();
-    this->watch.set(2);
+    auto first = watch.get();
+    watch.set(2);
     auto add = [](int& value) { value += 5; };
-    this->watch.modify(add);
+    watch.modify(add);
     EXPECT_EQ(*first, 1);  // it does not change in the hand
-    EXPECT_EQ(*this->watch.get(), 7);
-    EXPECT_EQ(this->watch.get().version(), 3u);
+    EXPECT_EQ(*watch.get(), 7);
+    EXPECT_EQ(watch.get().version(), 3u);
     co_return;
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(WatchTest, AChangeTellsEveryoneWhoWaits) {
+LOOP_TEST(WatchTest, AChangeTellsEveryoneWhoWaits) {
   auto root = [&]() -> Task<void> {
     auto body = [&](Nursery& n) -> Task<NurseryEnd> {
-      for (const char* who : {"a", "b", "c"}) n.start(this->waits(who));
+      for (const char* who : {"a", "b", "c"}) n.start(waits(who));
       co_await yields(2);
-      this->watch.set(2);
-      this->watch.set(3);
-      this->events.push_back("set");  // never inside of set()
+      watch.set(2);
+      watch.set(3);
+      events.push_back("set");  // never inside of set()
       co_return join;
     };
     co_await with_nursery(body);
   };
-  run_on(this->loop, root());
-  EXPECT_EQ(this->events, (Events{"set", "a 3", "b 3", "c 3"}));
+  run_on(loop, root());
+  EXPECT_EQ(events, (Events{"set", "a 3", "b 3", "c 3"}));
 }
 
-TYPED_TEST(WatchTest, AChangeBetweenTheLookAndTheWaitIsNotMissed) {
+LOOP_TEST(WatchTest, AChangeBetweenTheLookAndTheWaitIsNotMissed) {
   auto root = [&]() -> Task<void> {
-    auto seen = this->watch.get();
-    this->watch.set(2);
-    seen = co_await this->watch.until_changed(seen);  // would wait for ever
+    auto seen = watch.get();
+    watch.set(2);
+    seen = co_await watch.until_changed(seen);  // would wait for ever
     EXPECT_EQ(*seen, 2);
-    auto awaitable = this->watch.until_changed();
-    this->watch.set(3);
+    auto awaitable = watch.until_changed();
+    watch.set(3);
     auto next = co_await std::move(awaitable);
     EXPECT_EQ(*next, 3);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
 // As if another thread came between the last look and the wait.
-TYPED_TEST(WatchTest, NorIsOneThatComesWhileTheWaitBegins) {
+LOOP_TEST(WatchTest, NorIsOneThatComesWhileTheWaitBegins) {
   auto root = [&]() -> Task<void> {
-    auto awaiter = this->watch.until_changed().operator co_await();
+    auto awaiter = watch.until_changed().operator co_await();
     EXPECT_FALSE(awaiter.await_ready());
-    this->watch.set(2);
+    watch.set(2);
     EXPECT_FALSE(awaiter.await_suspend(weft::detail::Continuation()));
     EXPECT_EQ(*awaiter.await_resume(), 2);
     co_return;
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
 // corral takes lambdas only.
-TYPED_TEST(WatchTest, MatchesLambdasFunctionsAndObjects) {
+LOOP_TEST(WatchTest, MatchesLambdasFunctionsAndObjects) {
   auto root = [&]() -> Task<void> {
     auto set_later = [&](int value) -> Task<void> {
       co_await yields(2);
-      this->watch.set(3);
+      watch.set(3);
       co_await yields(2);
-      this->watch.set(int(value));
+      watch.set(int(value));
     };
     StartedTask<void> a = set_later(12).start_in_current_scope();
-    auto big = co_await this->watch.until_matches(is_big);
+    auto big = co_await watch.until_matches(is_big);
     EXPECT_EQ(*big, 12);
-    auto at_once = co_await this->watch.until_matches(IsEven());
+    auto at_once = co_await watch.until_matches(IsEven());
     EXPECT_EQ(*at_once, 12);
     int least = 20;
     auto matches = [&](int value) { return value >= least; };
     StartedTask<void> b = set_later(21).start_in_current_scope();
-    auto bigger = co_await this->watch.until_matches(matches);
+    auto bigger = co_await watch.until_matches(matches);
     EXPECT_EQ(*bigger, 21);
     co_await std::move(a);
     co_await std::move(b);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
-TYPED_TEST(WatchTest, ACancelledWaitLeavesNothing) {
+LOOP_TEST(WatchTest, ACancelledWaitLeavesNothing) {
   auto root = [&]() -> Task<void> {
-    auto late = co_await timeout(1ms, this->watch.until_changed());
+    auto late = co_await timeout(1ms, watch.until_changed());
     EXPECT_FALSE(late);
-    StartedTask<void> a = this->waits("a").start_in_current_scope();
-    StartedTask<void> b = this->waits("b").start_in_current_scope();
+    StartedTask<void> a = waits("a").start_in_current_scope();
+    StartedTask<void> b = waits("b").start_in_current_scope();
     co_await yields(2);
     a.cancel();
     Outcome<void> waiting = co_await a.outcome();
     EXPECT_TRUE(waiting.is_cancelled());
-    this->watch.set(2);  // b is told, and cancelled before it goes on
+    watch.set(2);  // b is told, and cancelled before it goes on
     b.cancel();
     Outcome<void> told = co_await b.outcome();
     EXPECT_TRUE(told.is_cancelled());
   };
-  run_on(this->loop, root());
-  EXPECT_TRUE(this->events.empty());
+  run_on(loop, root());
+  EXPECT_TRUE(events.empty());
 }
 
-TYPED_TEST(WatchTest, TheTreeSaysWhoWaits) {
+LOOP_TEST(WatchTest, TheTreeSaysWhoWaits) {
   auto root = [&]() -> Task<void> {
-    StartedTask<void> a = this->waits("a").start_in_current_scope();
+    StartedTask<void> a = waits("a").start_in_current_scope();
     co_await yields(2);
     const std::string tree = task_tree(co_await current_scope());
     EXPECT_NE(tree.find("Watch 'level' until changed, 1 of 1 waiting"), std::string::npos) << tree;
-    this->watch.set(2);
+    watch.set(2);
     co_await std::move(a);
   };
-  run_on(this->loop, root());
+  run_on(loop, root());
 }
 
 // Two loops and two threads without one count up; everyone sees the end.

@@ -17,9 +17,7 @@ using weft::testing::Sequencer;
 using weft::testing::Stuck;
 using weft::testing::VirtualLoop;
 
-template <class L>
-struct SequencerTest : LoopTest<L> {};
-TYPED_TEST_SUITE(SequencerTest, LoopTypes);
+struct SequencerTest : EachLoopTest {};
 
 using Steps = std::vector<unsigned>;
 Task<void> steps(Sequencer& seq, Events& events, std::string who, Steps numbers) {
@@ -29,7 +27,7 @@ Task<void> steps(Sequencer& seq, Events& events, std::string who, Steps numbers)
   }
 }
 
-TYPED_TEST(SequencerTest, StepsHappenInOrderWhoeverAwaitsThem) {
+LOOP_TEST(SequencerTest, StepsHappenInOrderWhoeverAwaitsThem) {
   Sequencer seq;
   Events events;
   auto test = [&]() -> Task<void> {
@@ -40,22 +38,22 @@ TYPED_TEST(SequencerTest, StepsHappenInOrderWhoeverAwaitsThem) {
     co_await all_of(steps(seq, events, "a", of_a), steps(seq, events, "b", of_b),
                     steps(seq, events, "c", of_c));
   };
-  run_on(this->loop, test());
+  run_on(loop, test());
   EXPECT_EQ(events, (Events{"b1", "c2", "a3", "a4", "b5"}));
   EXPECT_EQ(seq.passed(), 5u);
 }
 
-TYPED_TEST(SequencerTest, ACancelledStepIsNotPassed) {
+LOOP_TEST(SequencerTest, ACancelledStepIsNotPassed) {
   Sequencer seq;
   auto test = [&]() -> Task<void> {
     auto [waited, gave_up] = co_await any_of(seq.step(2), yields(2));
     EXPECT_FALSE(waited.has_value());
     EXPECT_EQ(seq.passed(), 0u);
   };
-  run_on(this->loop, test());
+  run_on(loop, test());
 }
 
-TYPED_TEST(SequencerTest, AStepCannotBeUsedTwice) {
+LOOP_TEST(SequencerTest, AStepCannotBeUsedTwice) {
   Sequencer seq;
   auto test = [&]() -> Task<void> {
     {
@@ -65,7 +63,7 @@ TYPED_TEST(SequencerTest, AStepCannotBeUsedTwice) {
     EXPECT_EQ(seq.passed(), 1u);
     EXPECT_THROW(static_cast<void>(co_await seq.step(1)), UsageError);
   };
-  run_on(this->loop, test());
+  run_on(loop, test());
 }
 
 TEST(Sequencer, OrdersTasksOnDifferentThreads) {
