@@ -110,7 +110,8 @@ Task<void> be_there_at_the_stop(Places at, net::Server& server, Event& begun) {
     last_word = none ? "another message" : socket.closed()->reason;
   };
   auto chat = [&]() -> Task<void> {
-    or_throw(co_await ws::connect("ws://" + at.web.to_string() + "/socket", talk));
+    Task<Result<ws::Close>> talking = ws::connect("ws://" + at.web.to_string() + "/socket", talk);
+    or_throw(co_await std::move(talking));
   };
   co_await all_of(slow(), chat());
   std::printf("at the stop, HTTP: %s; WebSocket: %s\n", slow_answer.c_str(), last_word.c_str());

@@ -194,7 +194,8 @@ TEST(OneServer, ServesEveryKindOfHandlerAndDrainsThemTogether) {
       EXPECT_EQ(none.error(), ws::Error::closed);
     };
     auto guest = [&]() -> Task<void> {
-      Result<ws::Close> end = co_await ws::connect(all.at("ws") + "/socket", stay);
+      Task<Result<ws::Close>> talking = ws::connect(all.at("ws") + "/socket", stay);
+      Result<ws::Close> end = co_await std::move(talking);
       EXPECT_EQ(end, ws::Close(1001, "the server stops"));
     };
     auto slow = [&]() -> Task<void> {
