@@ -2,7 +2,8 @@
 // A reverse proxy with cancellation: bodies pass through as they come, and who leaves takes the question to the upstream along.
 //
 // Run: build/release/examples/31_http_proxy
-// See: an answer through the proxy, an upload that is echoed; then a client that loses patience, and an upstream that is told.
+// See: an answer through the proxy, an upload that is echoed; targets that name another server, which is not asked; then a
+// client that loses patience, and an upstream that is told.
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -23,7 +24,8 @@ using namespace std::chrono_literals;
 // [proxy]
 class Proxy final : public http::Handler {
  public:
-  explicit Proxy(http::Url upstream) : upstream_(std::move(upstream)) {}
+  // "http://example.org:8080"
+  explicit Proxy(std::string upstream) : upstream_(std::move(upstream)) {}
 
   // The one that ends first cancels the other: a client that has gone ends the question to the upstream, wherever it is.
   Task<void> handle_request(const http::Request& request, http::Response& response,
@@ -33,7 +35,17 @@ class Proxy final : public http::Handler {
 
  private:
   Task<void> forward(const http::Request& request, http::Response& response) {
-    Result<http::ClientResponse> answer = co_await client_.request(question(request));
+    // A target may name a server of its own: "http://10.0.0.1/", or "//10.0.0.1/". Only its path and its query are handed on,
+    // behind an origin that stands fast: who asks does not choose who is asked.
+    std::string where = upstream_ + std::string(request.path());
+    if (!request.query().empty()) where.append("?").append(request.query());
+    Result<http::Url, http::UrlError> url = http::Url::parse(where);
+    if (!request.path().starts_with('/') || !url) {
+      response.status(400);
+      co_return;
+    }
+    Result<http::ClientResponse> answer =
+        co_await client_.request(question(request, std::move(*url)));
     if (!answer) {
       response.status(502);
       response.body("text/plain", answer.error().message() + "\n");
@@ -51,8 +63,8 @@ class Proxy final : public http::Handler {
     }
   }
 
-  http::ClientRequest question(const http::Request& request) {
-    http::ClientRequest question(request.method(), or_throw(upstream_.resolve(request.target())));
+  http::ClientRequest question(const http::Request& request, http::Url where) {
+    http::ClientRequest question(request.method(), std::move(where));
     // Which fields are handed on is the proxy's decision; those of a connection are not (RFC 9110, 7.6.1).
     for (std::string_view name : {"accept", "content-type"}) {
       if (auto value = request.headers().find(name)) question.headers.add(name, *value);
@@ -71,7 +83,7 @@ class Proxy final : public http::Handler {
     return question;
   }
 
-  http::Url upstream_;
+  std::string upstream_;
   http::Client client_{http::ClientOptions{.proxies = {}}};
 };
 // [/proxy]
@@ -91,6 +103,19 @@ void open_upstream(http::Router& routes, Event& was_left) {
         co_await connection.until_peer_leaves();
         was_left.set();
       });
+}
+
+// By the two forms of a target that name a server: RFC 3986, 4.2 and RFC 9112, 3.2.2.
+Task<void> ask_elsewhere(std::string proxy, std::string elsewhere) {
+  http::Client client(http::ClientOptions{.proxies = {}});
+  http::ClientResponse path = or_throw(co_await client.get(proxy + "//" + elsewhere + "/hello"));
+  std::printf("GET //elsewhere/hello: %d\n", path.status());
+  http::ClientOptions through{.proxies = {}};
+  through.proxies.http = proxy;
+  http::Client careless(std::move(through));
+  http::ClientResponse whole = or_throw(co_await careless.get("http://" + elsewhere + "/hello"));
+  std::string text = or_throw(co_await whole.body().read_all());
+  std::printf("GET http://elsewhere/hello: %d %s\n", whole.status(), text.c_str());
 }
 
 Task<void> ask(std::string proxy, Event& was_left) {
@@ -117,12 +142,22 @@ Task<void> run_all() {
   open_upstream(upstream_routes, was_left);
   net::TcpListener behind = or_throw(net::TcpListener::listen(net::Address::loopback_v4(0)));
   net::TcpListener front = or_throw(net::TcpListener::listen(net::Address::loopback_v4(0)));
-  Proxy proxy(or_throw(http::Url::parse("http://" + or_throw(behind.local_address()).to_string())));
-  http::Server upstream_server(upstream_routes), proxy_server(proxy);
+  net::TcpListener inside = or_throw(net::TcpListener::listen(net::Address::loopback_v4(0)));
+  Proxy proxy("http://" + or_throw(behind.local_address()).to_string());
+  int asked_inside = 0;
+  http::Router inside_routes;
+  inside_routes.get("/hello", [&](const http::Request&, http::Response&) -> Task<void> {
+    ++asked_inside;
+    co_return;
+  });
+  http::Server upstream_server(upstream_routes), proxy_server(proxy), inside_server(inside_routes);
   std::string at = "http://" + or_throw(front.local_address()).to_string();
   auto all = [&](Nursery& nursery) -> Task<NurseryEnd> {
     nursery.start(upstream_server.serve(behind));
     nursery.start(proxy_server.serve(front));
+    nursery.start(inside_server.serve(inside));
+    co_await ask_elsewhere(at, or_throw(inside.local_address()).to_string());
+    std::printf("elsewhere was asked %d times\n", asked_inside);
     co_await ask(at, was_left);
     co_return cancel;
   };

@@ -10,6 +10,7 @@
 #include "connection.h"
 #include "date.h"
 #include "weft/base/log.h"
+#include "weft/core/combinators.h"
 #include "weft/core/moving.h"
 #include "weft/time/timeout.h"
 
@@ -89,6 +90,7 @@ Server::Serving::Serving(Server& server) : server_(server) {
   }
   server.is_serving_ = true;
   server.is_stopping_ = false;
+  server.drain_is_over_.reset();
 }
 
 void Server::stop_connections() noexcept {
@@ -99,8 +101,8 @@ void Server::stop_connections() noexcept {
 Task<void> Server::drain(Nursery& running, Event& ended) {
   if (ended.is_set()) co_return;
   stop_connections();
-  auto in_time = co_await timeout(options_.limits.drain_timeout, ended.wait());
-  if (!in_time && !ended.is_set()) running.cancel();
+  co_await timeout(options_.limits.drain_timeout, any_of(ended.wait(), drain_is_over_.wait()));
+  if (!ended.is_set()) running.cancel();
 }
 
 Task<Result<void>> serve_on(IOContext& context, net::Address where, Handler& handler,

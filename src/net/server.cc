@@ -95,10 +95,14 @@ Server::Server(ServerOptions options) : options_(options) {
 }
 Server::~Server() = default;
 
+Result<std::vector<TcpListener>> Server::open_tcp(Address& where, ListenOptions options) const {
+  if (workers() > 1) options.reuse_port = true;
+  auto open = [&](const Address& at) { return TcpListener::listen(at, options); };
+  return open_each<TcpListener>(workers(), where, open);
+}
+
 Result<Address> Server::listen_tcp(Address where, TcpHandler& handler, TcpServiceOptions options) {
-  if (workers() > 1) options.listen.reuse_port = true;
-  auto open = [&](const Address& at) { return TcpListener::listen(at, options.listen); };
-  auto listeners = open_each<TcpListener>(workers(), where, open);
+  auto listeners = open_tcp(where, options.listen);
   if (!listeners) return std::unexpected(listeners.error());
   ServeLimits share = options.limits;
   share.connections_max = std::max<std::size_t>(1, share.connections_max / workers());

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,7 +17,9 @@
 #include "weft/base/assert.h"
 #include "weft/core/ok.h"
 #include "weft/http/limits.h"
+#include "weft/http/url.h"
 #include "weft/net/error.h"
+#include "weft/time/sleep.h"
 #include "weft/time/timeout.h"
 #include "weft/ws/error.h"
 
@@ -111,6 +116,19 @@ Task<Result<void>> shake_hands(http::Transport& transport, std::string request,
   co_return {};
 }
 
+// The same place, as http has it: RFC 6455, 3 has its paths, queries and ports.
+std::optional<http::Url> read_url(std::string_view text) {
+  std::size_t colon = std::min(text.find(':'), text.size());
+  std::string_view scheme = text.substr(0, colon);
+  bool is_secure = http::equal_ignoring_case(scheme, "wss");
+  if (!is_secure && !http::equal_ignoring_case(scheme, "ws")) return std::nullopt;
+  if (text.find('#') != text.npos) return std::nullopt;
+  std::string as_http(is_secure ? "https" : "http");
+  Result<http::Url, http::UrlError> url = http::Url::parse(as_http.append(text.substr(colon)));
+  if (!url) return std::nullopt;
+  return std::move(*url);
+}
+
 // However it is left.
 class Closing {
  public:
@@ -146,6 +164,21 @@ Task<Result<Close>> connect(http::Transport& transport, std::string host, std::s
   detail::Session session(transport, std::move(setup));
   co_await session.run(std::move(talk));
   co_return *session.closed();
+}
+
+Task<Result<Close>> connect(std::string url, ClientTalk talk, ClientOptions options) {
+  std::optional<http::Url> where = read_url(url);
+  if (!where) co_return std::unexpected(make_error_code(Error::bad_url));
+  if (!options.connector) options.connector = std::make_shared<http::TcpConnector>();
+  // One time for all of it: what the way there takes, the handshake does not have.
+  TimePoint late = now() + options.limits.handshake_timeout;
+  std::unique_ptr<http::Transport> transport = co_await ok(
+      within(options.limits.handshake_timeout, options.connector->connect(where->origin())));
+  auto left = std::chrono::ceil<std::chrono::milliseconds>(late - now());
+  options.limits.handshake_timeout = std::max(left, std::chrono::milliseconds(0));
+  Task<Result<Close>> talking =
+      connect(*transport, where->authority(), where->target(), std::move(talk), std::move(options));
+  co_return co_await std::move(talking);
 }
 
 }  // namespace weft::inline v0::ws

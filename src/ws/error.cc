@@ -36,6 +36,8 @@ class Category final : public std::error_category {
                "answer";
       case Error::bad_handshake:
         return "the server's answer is not one to our handshake";
+      case Error::bad_url:
+        return "no URL of ws or wss: http::Url::parse() says where, with http for ws";
     }
     return "unknown error " + std::to_string(code);
   }

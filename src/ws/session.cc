@@ -203,6 +203,7 @@ void Session::note_end(std::error_code error, Close how) {
   room_.unpark_all();
   drained_.unpark_all();
   work_.unpark_all();
+  reader_left_.unpark_all();
 }
 
 // The transport is gone, or nobody is at its other end.
@@ -244,10 +245,12 @@ Task<Result<void>> Session::close(CloseCode code, std::string_view reason) {
   Use use(*this);
   co_await finish_if_cancelled();
   begin_close(code, reason);
-  if (!end_ && is_receiving_) {
-    co_await ended_.wait();
-  } else if (!end_) {
-    co_await drop_until_end();
+  while (!end_) {
+    if (is_receiving_) {
+      co_await reader_left_.park();
+    } else {
+      co_await drop_until_end();
+    }
   }
   if (end_ != Error::closed) co_return std::unexpected(end_);
   co_return {};
@@ -257,18 +260,27 @@ Task<Result<void>> Session::close(CloseCode code, std::string_view reason) {
 
 Task<Result<Message>> Session::receive() {
   Use use(*this);
-  if (is_dropping_) {  // somebody has closed it meanwhile, and reads until the end
-    co_await ended_.wait();
-    co_return std::unexpected(end_);
-  }
-  Turn turn(*this);
   co_await finish_if_cancelled();
+  // Somebody has closed it meanwhile, and reads until the end, or until he is cancelled.
+  while (is_dropping_) co_await reader_left_.park();
+  Turn turn(*this);
   co_return co_await next_message();
 }
 
 Task<void> Session::drop_until_end() {
+  // Cancelled: who waits for the end behind this reads on itself.
+  struct Dropping {
+    Session& session;
+    explicit Dropping(Session& of) : session(of) { session.is_dropping_ = true; }
+    Dropping(const Dropping&) = delete;
+    Dropping& operator=(const Dropping&) = delete;
+    ~Dropping() {
+      session.is_dropping_ = false;
+      session.reader_left_.unpark_all();
+    }
+  };
   Turn turn(*this);
-  is_dropping_ = true;
+  Dropping dropping(*this);
   while (!end_) {
     Result<Message> dropped = co_await next_message();
     if (!dropped) co_return;
@@ -308,7 +320,8 @@ Task<void> Session::read_more() {
   input_ = {};
   codec_.rest();
   const Limits& limits = setup_.limits;
-  bool has_pings = limits.ping_interval.count() > 0;
+  // None once a Close is on its way: no ping goes behind it, and write_loop() counts the time that the peer has to answer.
+  bool has_pings = limits.ping_interval.count() > 0 && !close_;
   // From the last byte, or the ping, and not from this call: who receives with a timeout of its own comes here often.
   TimePoint due = heard_or_pinged_ + (awaits_pong_ ? limits.pong_timeout : limits.ping_interval);
   Result<PooledBytes> more;
@@ -329,7 +342,7 @@ Task<void> Session::read_more() {
   } else if (!has_pings || more.error() != std::errc::timed_out) {
     lose(more.error());
   } else if (close_) {
-    // The peer has close_timeout to answer, and write_loop() counts it.
+    // It was sent while this waited.
   } else if (awaits_pong_) {
     lose(make_error_code(Error::pong_timeout));
   } else {

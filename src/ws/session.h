@@ -148,6 +148,7 @@ class Session final : public Connection {
   ParkingLot work_{"ws::Connection: something to write"};
   ParkingLot drained_{"ws::Connection: all is written"};
   Event ended_{"ws::Connection: the end"};
+  ParkingLot reader_left_{"ws::Connection: the end, or a turn to read"};
   ParkingLot left_{"ws::Connection: the last user has left"};
   std::size_t uses_ = 0;
 };

@@ -136,6 +136,8 @@ class Server {
   [[nodiscard]] Task<void> serve(Listener& listener);
   // One connection, until it ends.
   [[nodiscard]] Task<void> serve_connection(Transport& transport);
+  // What a serve() that was cancelled still waits for is cancelled now, and not after Limits::drain_timeout.
+  void end_drain() noexcept { drain_is_over_.set(); }
 
   [[nodiscard]] Handler& handler() noexcept { return handler_; }
   [[nodiscard]] const ServerOptions& options() const noexcept { return options_; }
@@ -189,6 +191,7 @@ class Server {
   std::size_t connection_count_ = 0;
   bool is_stopping_ = false;
   bool is_serving_ = false;
+  Event drain_is_over_{"end of a drain"};
 };
 
 template <net::Stream S>

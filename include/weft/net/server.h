@@ -10,9 +10,9 @@
 //     Address where = or_throw(server.listen_tcp(Address::any_v4(7), echo));
 //     ctx.run(server.run());                       // until server.stop()
 //
-// A handler is a class with a virtual that returns a Task, or a coroutine function. What speaks a
-// protocol over TCP, HTTP say, is a TcpHandler; what is neither over TCP nor UDP is a Service of
-// its own.
+// A handler is a class with a virtual that returns a Task, or a coroutine function. A protocol of
+// its own is a Service: http::listen(server, where, routes) of http/service.h registers an
+// http::Handler, and with it, as a route, a ws::Endpoint.
 //
 // stop() is graceful: nothing new is taken, what is being handled has `drain` to end, and is
 // cancelled then. To cancel run() is to do so at once.
@@ -108,6 +108,9 @@ class Server {
                                            UdpServiceOptions options = {});
   // Anything else.
   void add(std::unique_ptr<Service> service);
+  // For a Service over TCP: a listener for each worker, all on one address, which `where` is then.
+  [[nodiscard]] Result<std::vector<TcpListener>> open_tcp(Address& where,
+                                                          ListenOptions options = {}) const;
 
   [[nodiscard]] std::size_t workers() const noexcept { return options_.workers; }
 

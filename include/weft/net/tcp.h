@@ -29,7 +29,7 @@ struct TcpOptions {
   // Asks an idle peer after this while whether it is still there, and then twice a minute: half a dozen
   // questions without an answer end the connection.
   std::optional<std::chrono::seconds> keepalive{};
-  // Set: close() drops what was not sent yet, and the peer sees a reset.
+  // Set: close() drops what was not sent yet, and the peer sees a reset. (To wait for the peer: net/close_within.h.)
   bool reset_on_close = false;
 };
 

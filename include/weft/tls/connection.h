@@ -280,6 +280,7 @@ class Connection {
       co_await send_quietly();
       co_return {};
     }
+    if (closed_) co_return unexpected_close();  // since receive() looked: this is a task of its own
     auto [input, sent] = co_await any_of(incoming(), send_quietly());
     if (!input) co_return {};
     if (!*input) co_return std::unexpected(input->error());

@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-// weft::ws::connect: a client's Connection over any net::Stream.
+// weft::ws::connect: a client's Connection, to a URL, or over any net::Stream.
 //
 //     auto chat = [&](ws::Connection& socket) -> Task<void> {
 //       Result<void> sent = co_await socket.send("hello");
 //       Result<ws::Message> answer = co_await socket.receive();
 //     };
-//     net::TcpStream stream = co_await ok(net::TcpStream::connect(address));
-//     ws::Close end = co_await ok(ws::connect(std::move(stream), "example.org", "/chat", chat));
+//     ws::Close end = co_await ok(ws::connect("wss://example.org/chat", chat));
+//
+//     net::UnixStream stream = co_await ok(net::UnixStream::connect(address));
+//     ws::Close end = co_await ok(ws::connect(std::move(stream), "localhost", "/chat", chat));
 //
 // Asks the server, checks its answer, and runs the coroutine with the Connection; when it has ended, closes with 1000 what is not
 // closed. A scope, and not a value, because a task of its own writes for it (docs/design/ws.md).
 //
 // Returns        how the connection ended.
 // Cancellation   passed to the coroutine; then the stream is closed, and the server sees that it was lost.
-// Errors         before the coroutine is called: what the stream says, Error::refused, Error::bad_handshake, std::errc::timed_out
-//                (Limits::handshake_timeout). After it: none. What the coroutine throws passes through, and closes with 1011.
-//                UsageError: a host or path that cannot be sent, an option out of its range.
+// Errors         before the coroutine is called: Error::bad_url, what the Connector or the stream says, Error::refused,
+//                Error::bad_handshake, std::errc::timed_out (Limits::handshake_timeout). After it: none. What the coroutine throws
+//                passes through, and closes with 1011. UsageError: a host or path that cannot be sent, an option out of its range.
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -26,6 +29,7 @@
 
 #include "weft/base/result.h"
 #include "weft/core/task.h"
+#include "weft/http/connector.h"
 #include "weft/http/message.h"
 #include "weft/http/transport.h"
 #include "weft/ws/connection.h"
@@ -45,9 +49,17 @@ struct ClientOptions {
   std::optional<DeflateOptions> deflate{};
   // The server's answer, when it is not 101. Good during the call.
   std::function<void(int status, const http::Headers&)> on_refused{};
+  // How a URL's server is reached. None: an http::TcpConnector, which resolves the name, takes the address that answers first,
+  // and trusts, for wss, whom the system trusts. For several connections with wss give one: the system's roots are read once then.
+  std::shared_ptr<http::Connector> connector{};
 };
 
 using ClientTalk = std::function<Task<void>(Connection&)>;
+
+// `url`: "ws://" or "wss://", a host, perhaps a port, path and query; no fragment (RFC 6455, 3). No proxy is asked, and no redirect
+// followed: on_refused is told of one.
+[[nodiscard]] Task<Result<Close>> connect(std::string url, ClientTalk talk,
+                                          ClientOptions options = {});
 
 // Requires: `transport` lives until this has ended. It is closed then. `host`: with its port, if that is not the usual one.
 [[nodiscard]] Task<Result<Close>> connect(http::Transport& transport, std::string host,

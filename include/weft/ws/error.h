@@ -18,6 +18,7 @@ enum class Error {
   internal_error,   // the program's own coroutine threw: 1011
   refused,          // the server's answer was not 101: ClientOptions::on_refused is told
   bad_handshake,    // it was, but not the answer to our request
+  bad_url,          // of a scheme that is not ws or wss, with a fragment, or no URL at all
 };
 
 [[nodiscard]] const std::error_category& error_category() noexcept;

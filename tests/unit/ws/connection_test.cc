@@ -604,6 +604,57 @@ TEST(WebSocketTime, AnUnansweredCloseEnds) {
   against_bytes(loop, talk, peer);
 }
 
+// A stream that counts how often it is read, and gives up before a test would hang.
+class CountedStream {
+ public:
+  CountedStream(net::MemoryStream stream, int& reads) : stream_(std::move(stream)), reads_(reads) {}
+
+  Task<Result<std::size_t>> read_some(std::span<std::byte> buffer) {
+    if (++reads_ > 1000) co_return std::unexpected(make_error_code(std::errc::io_error));
+    co_return co_await stream_.read_some(buffer);
+  }
+  auto write_some(std::span<const std::byte> bytes) { return stream_.write_some(bytes); }
+  auto write_some(std::span<const net::Part> parts) { return stream_.write_some(parts); }
+  auto shutdown_write() { return stream_.shutdown_write(); }
+  void close() noexcept { stream_.close(); }
+
+ private:
+  net::MemoryStream stream_;
+  int& reads_;
+};
+
+// Who waits for the peer's Close when a ping, or a pong, would be due waits, and does not ask again and again.
+TEST(WebSocketTime, AnUnansweredCloseWaitsPastThePings) {
+  for (std::chrono::seconds before : {28s, 48s}) {
+    VirtualLoop loop;
+    int reads = 0;
+    auto talk = [&](ws::Connection& socket, const http::Request&) -> Task<void> {
+      auto quiet = co_await timeout(before, socket.receive());
+      EXPECT_FALSE(quiet.has_value());
+      Result<void> closed = co_await socket.close();
+      EXPECT_EQ(closed.error(), ws::Error::close_timeout);
+      EXPECT_EQ(loop.elapsed(), before + 5s);
+    };
+    ws::Endpoint endpoint(talk);
+    http::Server server(endpoint);
+    auto whole = [&]() -> Task<void> {
+      auto [near, far] = net::memory_streams();
+      net::MemoryStream mine = std::move(near);
+      http::StreamTransport transport(CountedStream(std::move(far), reads));
+      auto serve = [&]() -> Task<void> { co_await server.serve_connection(transport); };
+      auto ask = [&]() -> Task<void> {
+        RawPeer raw(mine);
+        co_await raw.shake_hands();
+        Frame frame;
+        while (frame.opcode >= 0) frame = co_await raw.next();
+      };
+      co_await all_of(serve(), ask());
+    };
+    run(loop, whole());
+    EXPECT_LT(reads, 10);
+  }
+}
+
 TEST(WebSocketTime, APeerThatTakesNothingIsLost) {
   VirtualLoop loop;
   auto talk = [&](ws::Connection& socket) -> Task<void> {
@@ -699,6 +750,74 @@ TEST(WebSocketEnd, WhoReceivesHearsOfAClose) {
   against_bytes(loop, talk, peer);
   EXPECT_EQ(received, std::vector<std::string>{"last words"});
   EXPECT_EQ(end, ws::Error::closed);
+}
+
+// Only the wait of a close() that is cancelled ends: what comes before the peer's Close can still be received.
+TEST(WebSocketEnd, ACancelledCloseLetsOthersReceive) {
+  VirtualLoop loop;
+  bool has_ended = false;
+  auto talk = [&](ws::Connection& socket) -> Task<void> {
+    auto closed = co_await timeout(10ms, socket.close(4000, "done"));
+    EXPECT_FALSE(closed.has_value());
+    EXPECT_EQ((co_await socket.send("late")).error(), ws::Error::closed);
+    Result<ws::Message> message = co_await socket.receive();
+    EXPECT_TRUE(message && message->data == "last words");
+    message = co_await socket.receive();
+    EXPECT_EQ(message.error(), ws::Error::closed);
+    EXPECT_EQ(loop.elapsed(), 2s);
+    EXPECT_EQ(socket.closed(), ws::Close(4000, "yes"));
+    has_ended = true;
+  };
+  auto peer = [&](RawPeer& raw) -> Task<void> {
+    Frame frame = co_await raw.next();
+    EXPECT_EQ(frame.opcode, 8);
+    co_await sleep_for(1s);
+    co_await raw.send(text_frame("last words"));
+    co_await sleep_for(1s);
+    co_await raw.send(close_frame(4000, "yes"));
+    frame = co_await raw.next();
+    EXPECT_EQ(frame.opcode, -1);
+  };
+  against_bytes(loop, talk, peer);
+  EXPECT_TRUE(has_ended);
+}
+
+// The same for those who waited behind it: one that receives, one that closes too.
+TEST(WebSocketEnd, ACancelledCloseGivesItsTurnToWhoWaits) {
+  for (bool receives : {false, true}) {
+    VirtualLoop loop;
+    bool has_ended = false;
+    auto talk = [&](ws::Connection& socket) -> Task<void> {
+      auto both = [&](Nursery& nursery) -> Task<NurseryEnd> {
+        auto first = [&]() -> Task<void> {
+          auto closed = co_await timeout(500ms, socket.close(4000, "done"));
+          EXPECT_FALSE(closed.has_value());
+        };
+        nursery.start(first);
+        co_await sleep_for(100ms);
+        if (receives) {
+          Result<ws::Message> message = co_await socket.receive();
+          EXPECT_TRUE(message && message->data == "last words");
+          message = co_await socket.receive();
+          EXPECT_EQ(message.error(), ws::Error::closed);
+        } else {
+          EXPECT_TRUE((co_await socket.close()).has_value());
+        }
+        EXPECT_EQ(loop.elapsed(), 1s);
+        has_ended = true;
+        co_return join;
+      };
+      co_await with_nursery(both);
+    };
+    auto peer = [&](RawPeer& raw) -> Task<void> {
+      Frame frame = co_await raw.next();
+      EXPECT_EQ(frame.opcode, 8);
+      co_await sleep_for(1s);
+      co_await raw.send(text_frame("last words") + close_frame(4000));
+    };
+    against_bytes(loop, talk, peer);
+    EXPECT_TRUE(has_ended);
+  }
 }
 
 TEST(WebSocketEnd, MistakesAreRefused) {

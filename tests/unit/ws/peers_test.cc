@@ -241,10 +241,15 @@ TEST_P(WebSocketPeers, AClientOfOurs) {
   }
 }
 
-Task<Result<ws::Close>> connect_to(net::Address where, ws::ClientTalk talk, bool deflate) {
+ws::ClientOptions client_options(bool deflate) {
   ws::ClientOptions options;
   options.subprotocols = {"v1"};
   if (deflate) options.deflate.emplace();
+  return options;
+}
+
+Task<Result<ws::Close>> connect_to(net::Address where, ws::ClientTalk talk, bool deflate) {
+  ws::ClientOptions options = client_options(deflate);
   net::TcpStream stream = co_await ok(net::TcpStream::connect(where));
   Task<Result<ws::Close>> talking =
       ws::connect(std::move(stream), "127.0.0.1", "/", std::move(talk), std::move(options));
@@ -283,10 +288,14 @@ Task<void> talk_to(const Peer& peer, bool deflate) {
   EXPECT_EQ(end, ws::Close(1000, ""));
 
   ws::ClientTalk leave = [&](ws::Connection& socket) -> Task<void> {
+    EXPECT_EQ(socket.subprotocol(), "v1");
     EXPECT_TRUE((co_await socket.send("leave")).has_value());
     EXPECT_EQ((co_await within(30s, socket.receive())).error(), ws::Error::closed);
   };
-  end = co_await connect_to(where, leave, deflate);
+  // By a URL and a name, of which the server has one of two addresses.
+  std::string url = "ws://localhost:" + std::to_string(where.port()) + "/";
+  Task<Result<ws::Close>> leaving = ws::connect(url, leave, client_options(deflate));
+  end = co_await std::move(leaving);
   EXPECT_EQ(end, ws::Close(4004, "left"));
 
   ws::ClientTalk vanish = [&](ws::Connection& socket) -> Task<void> {
