@@ -11,6 +11,7 @@
 
 #include "durable/etcd/http_transport.h"
 #include "durable/etcd/malformed.h"
+#include "weft/core/combinators.h"
 
 namespace weft::inline v0::durable {
 
@@ -104,17 +105,15 @@ Task<LockResult<>> EtcdStore::join(const std::string& resource, std::uint32_t ca
 Task<LockResult<std::vector<TicketNumber>>> EtcdStore::renew(std::vector<TicketNumber> tickets) {
   const TimePoint deadline = client_.deadline();
   std::vector<TicketNumber> missing;
-  std::set<LeaseId> leases;
+  std::vector<Task<Outcome<bool>>> calls;  // the pool of connections bounds them
   std::erase_if(tickets, [&](TicketNumber number) {
     const Ticket* ticket = book_.find(number);
     if (!ticket) missing.push_back(number);
-    if (ticket && ticket->lease != 0) leases.insert(ticket->lease);
+    if (ticket && ticket->lease != 0) calls.push_back(leases_.keep_alive(ticket->lease, deadline));
     return !ticket;
   });
-  for (const LeaseId lease : leases) {
-    Outcome<bool> alive = co_await leases_.keep_alive(lease, deadline);
-    if (!alive) co_return error_of(alive.error());
-  }
+  auto alive = co_await all_of(std::move(calls));
+  if (!alive) co_return error_of(alive.error());
   // Who is there is read after that: a lease that has ended has taken its tickets with it.
   LockResult<> looked = co_await look_at(std::move(tickets), missing, deadline);
   if (!looked) co_return std::unexpected(std::move(looked.error()));
@@ -139,9 +138,9 @@ Task<LockResult<>> EtcdStore::look_at_some(std::vector<TicketNumber> tickets,
                                            std::vector<TicketNumber>& missing, TimePoint deadline) {
   Txn txn;
   std::set<std::string> resources;
+  // Who has left the book meanwhile was given back, or is told as gone.
   std::erase_if(tickets, [&](TicketNumber number) {
     const Ticket* ticket = book_.find(number);
-    if (!ticket) missing.push_back(number);
     if (ticket) txn.then_range(Keyspan::one(ticket->key), Wanted::keys);
     if (ticket && ticket->phase == Phase::queued) resources.insert(ticket->resource);
     return !ticket;
@@ -155,11 +154,11 @@ Task<LockResult<>> EtcdStore::look_at_some(std::vector<TicketNumber> tickets,
     const auto pairs = range_at(reply->json, at++);
     if (!pairs) co_return malformed();
     const Ticket* ticket = book_.find(number);
-    // Who is asked for at this moment hears from that.
-    if (!pairs->empty() || (ticket && ticket->phase == Phase::asking)) continue;
-    if (ticket && ticket->phase != Phase::ending) {
-      book_.forget(number, read_revision(reply->json));
-    }
+    // Who is asked for, or given back, at this moment hears from that.
+    const bool is_known =
+        ticket && (ticket->phase == Phase::queued || ticket->phase == Phase::granted);
+    if (!pairs->empty() || !is_known) continue;
+    book_.forget(number, read_revision(reply->json));
     missing.push_back(number);
   }
   const Revision revision = read_revision(reply->json);
@@ -183,9 +182,8 @@ Task<LockResult<>> EtcdStore::release(TicketNumber number, TokenBlock tokens) {
   Txn txn;
   txn.if_created_at(ticket->key, ticket->created).then_delete(Keyspan::one(ticket->key));
   Outcome<Reply> reply = co_await commit(std::move(txn), client_.deadline());
-  if (!reply) co_return error_of(reply.error());
-  book_.forget(number, read_revision(reply->json));
-  wake_settling();
+  if (!reply) co_return not_ended(number, reply.error());
+  has_ended(number, read_revision(reply->json));
   if (reply->json["succeeded"].is_true()) {
     expect_event(read_revision(reply->json));
     co_return {};
@@ -203,11 +201,37 @@ Task<LockResult<>> EtcdStore::withdraw(TicketNumber number) {
   std::string json = delete_request(Keyspan::one(ticket->key));
   Outcome<Reply> reply =
       co_await client_.call("/v3/kv/deleterange", std::move(json), client_.deadline());
-  if (!reply) co_return error_of(reply.error());
-  book_.forget(number, read_revision(reply->json));
-  wake_settling();
+  if (!reply) co_return not_ended(number, reply.error());
+  has_ended(number, read_revision(reply->json));
   if (reply->json["deleted"].integer().value_or(0) > 0) expect_event(read_revision(reply->json));
   co_return {};
+}
+
+void EtcdStore::has_ended(TicketNumber number, Revision revision) {
+  doubtful_.erase(number);
+  if (const Ticket* ticket = book_.find(number); ticket && ticket->is_clean)
+    leases_.spare(ticket->lease);
+  book_.forget(number, revision);
+  wake_settling();
+}
+
+std::unexpected<LockError> EtcdStore::not_ended(TicketNumber number, const Failure& failure) {
+  LockError error = failure.lock_error();
+  if (error.is_passing()) {
+    doubtful_.insert(number);  // to be asked again
+  } else {
+    book_.forget(number);
+  }
+  return std::unexpected(std::move(error));
+}
+
+void EtcdStore::forget_doubtful() {
+  std::erase_if(doubtful_, [&](TicketNumber number) {
+    const Ticket* ticket = book_.find(number);
+    const bool is_over = !ticket || leases_.has_ended(ticket->lease);
+    if (ticket && is_over) book_.forget(number);
+    return is_over;
+  });
 }
 
 // --- Resources ------------------------------------------------------------------------------------
