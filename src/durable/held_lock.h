@@ -41,6 +41,8 @@ class HeldLock : public ListNode<>, public std::enable_shared_from_this<HeldLock
   std::int64_t since = 0;                   // it has waited, or held, on the store's clock
   std::optional<LockError> error;
 
+  bool came_late = false;  // its lease had ended when its section was to begin; set before done
+
   Event answered{"a durable lock"};  // held, or failed
   Event ends{"a durable lock's loss, or its section's end"};
   Event given_back{"a durable lock's release"};

@@ -29,8 +29,8 @@ MemoryTable::Place MemoryTable::find(SessionId session, TicketNumber number) {
 }
 
 void MemoryTable::grant(Ticket& ticket, std::int64_t now) {
-  ticket.tokens = {next_token_, ticket.tokens_wanted};
-  next_token_ += ticket.tokens_wanted;
+  ticket.tokens = {tokens_->fetch_add(ticket.tokens_wanted, ::weft::detail::relaxed),
+                   ticket.tokens_wanted};
   ticket.since = now;
   has_granted_ = true;
 }

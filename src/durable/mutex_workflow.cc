@@ -194,7 +194,6 @@ bool MutexWorkflow::leave(HeldLock& held) {
   Phase phase = held.phase();
   Ticket* ticket = std::exchange(held.ticket, nullptr);
   held.enter_phase(Phase::over);
-  if (!requests_) return false;  // the engine has ended
   LockStatistics& statistics = engine_.statistics();
   changed_.set();
   if (phase == Phase::waiting) {
@@ -213,6 +212,7 @@ bool MutexWorkflow::leave(HeldLock& held) {
   }
   if (!ticket) return false;
   ticket->holder = nullptr;
+  if (!requests_) return false;  // the engine has ended
   if (ticket->is_gone) return false;
   if (ticket->line->waiting_count > 0 && may_pass_on(*ticket)) {
     if (hand(*ticket)) ++statistics.handed_over;
@@ -392,8 +392,9 @@ void MutexWorkflow::gone(TicketNumber number) {
   auto place = tickets_.find(number);
   if (place == tickets_.end()) return;
   Ticket& ticket = place->second;
-  // The store ends a lease later than we do: before that, somebody else has ended it.
-  bool revoked = now() < ticket.renewed_from + lease_of(ticket);
+  // The store ends a lease later than we do: before that, somebody else has ended it; or we ourselves, if it is leaving.
+  bool revoked = ticket.state != Ticket::State::leaving &&
+                 now() < ticket.renewed_from + lease_of(ticket);
   if (ticket.holder) lose(*ticket.holder, revoked ? LossReason::revoked : LossReason::gone);
   if (revoked) {
     fail_all(LockError(LockError::revoked,
@@ -495,6 +496,7 @@ Task<void> MutexWorkflow::renew() {
   changed_.set();
   if (!missing) {
     trouble_ = missing.error();
+    if (!trouble_->is_passing()) fail_all(*trouble_);  // who holds has the rest of the lease
     renew_again_at_ = now() + shortest / kRenewAgain;
     co_return;
   }

@@ -44,6 +44,8 @@ class Acquisition {
   // Waits for the lock, runs the section unless error() says why there is no lock, and gives it back.
   Task<void> hold(const Section& section);
   [[nodiscard]] LockContext& context() noexcept { return context_; }
+  // D3: by the clock the lease has time left. If not, the lock is lost.
+  [[nodiscard]] bool has_time();
   // After hold(): why there is no result.
   [[nodiscard]] const std::optional<LockError>& error() const noexcept;
 
@@ -58,8 +60,8 @@ class Acquisition {
 
 // In the order in which all processes acquire them. LockError::invalid if a resource stands there twice.
 [[nodiscard]] LockResult<std::vector<Acquisition>> in_order(std::vector<LockOrder> orders);
-// One inside the other.
-Task<void> hold_all(std::span<Acquisition> locks, const Section& section);
+// One inside the other, from the `from`-th on.
+Task<void> hold_all(std::span<Acquisition> locks, const Section& section, std::size_t from = 0);
 [[nodiscard]] std::optional<LockError> first_error(const std::vector<Acquisition>& locks);
 // For a section that ended cancelled, though nobody had asked its caller to: now it is.
 Task<void> end_cancelled();

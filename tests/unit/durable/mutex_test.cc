@@ -507,6 +507,22 @@ TEST_F(DurableMutex, SeveralAtOnceInOneOrder) {
   });
 }
 
+TEST_F(DurableMutex, SeveralOfOneNameInDifferentStores) {
+  with([&](Engine& here) -> Task<void> {
+    auto body = [&](Engine& there) -> Task<void> {
+      Mutex a = or_throw(co_await Mutex::open(here, named("a")));
+      Mutex other = or_throw(co_await Mutex::open(there, named("a")));
+      std::vector<Mutex> both{a, other};
+      auto section = [](std::vector<LockContext>& held) -> Task<std::size_t> {
+        co_return held.size();
+      };
+      LockResult<std::size_t> got = co_await on_acquire_all(both, section);
+      EXPECT_EQ(got, 2u);
+    };
+    or_throw(co_await with_engine(fresh_store_url(), body));
+  });
+}
+
 TEST_F(DurableMutex, IfOneOfSeveralIsLostAllIsCancelled) {
   with([&](Engine& engine) -> Task<void> {
     Mutex a = or_throw(co_await Mutex::open(engine, named("a")));
