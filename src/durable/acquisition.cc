@@ -25,8 +25,11 @@ Task<bool> acquire(HeldLock& held) {
                            "acquire_timeout is not positive: try_acquire() does not wait");
     co_return false;
   }
+  std::chrono::nanoseconds time = held.order.timeout;
+  if (held.deadline)
+    time = std::clamp<std::chrono::nanoseconds>(*held.deadline - now(), time.zero(), time);
   held.order.engine->state().enter(held);
-  auto answered = co_await timeout(held.order.timeout, held.answered.wait());
+  auto answered = co_await timeout(time, held.answered.wait());
   if (!answered && held.phase() == Phase::waiting) {
     held.error = held.workflow->reason_to_give_up(held);
   }
@@ -49,6 +52,8 @@ Acquisition::Acquisition(LockOrder order)
 
 const std::optional<LockError>& Acquisition::error() const noexcept { return held_->error; }
 
+void Acquisition::set_deadline(TimePoint deadline) { held_->deadline = deadline; }
+
 Task<void> Acquisition::hold(const Section& section) {
   if (held_->order.engine->state().home().is_current()) return hold_at_home(section);
   return hold_elsewhere(section);
@@ -65,6 +70,8 @@ bool Acquisition::has_time() {
 Task<void> Acquisition::guard(const Section& section) {
   auto run = [&]() -> Task<void> {
     SetAtEnd ended{held_->ends};
+    Scope& scope = co_await current_scope();
+    held_->stop_token = scope.stop_token();
     if (has_time()) co_await section();
   };
   co_await any_of(run, held_->ends.wait());

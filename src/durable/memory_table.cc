@@ -141,7 +141,9 @@ LockResult<std::size_t> MemoryTable::revoke(const std::string& resource, std::in
   if (place == queues_.end()) return 0;
   settle(place->second, now);
   for (const Ticket& ticket : place->second.tickets) told_.push_back(ticket.session);
-  return std::exchange(place->second.tickets, {}).size();
+  std::size_t count = place->second.tickets.size();
+  queues_.erase(place);
+  return count;
 }
 
 LockResult<std::vector<ResourceReport>> MemoryTable::report(

@@ -33,7 +33,8 @@ class FaultyStore final : public durable::LockStore, private durable::LockStore:
   std::chrono::nanoseconds patience{
       std::chrono::milliseconds(100)};  // after which a lost call is given up
   bool drops_news = false;
-  std::chrono::nanoseconds ahead{};  // of the inner clock: as after a suspend, in which no timer runs
+  std::chrono::nanoseconds
+      ahead{};  // of the inner clock: as after a suspend, in which no timer runs
 
   Task<durable::LockResult<>> open(durable::LockStore::Listener& listener) override {
     listener_ = &listener;

@@ -13,6 +13,7 @@
 #include "weft/core/task.h"
 #include "weft/durable/lock_context.h"
 #include "weft/durable/lock_error.h"
+#include "weft/time/sleep.h"
 
 namespace weft::inline v0::durable {
 
@@ -41,6 +42,8 @@ class Acquisition {
  public:
   explicit Acquisition(LockOrder order);
 
+  // Before hold(): not acquired by then, it is a timeout, though its own acquire_timeout is longer.
+  void set_deadline(TimePoint deadline);
   // Waits for the lock, runs the section unless error() says why there is no lock, and gives it back.
   Task<void> hold(const Section& section);
   [[nodiscard]] LockContext& context() noexcept { return context_; }

@@ -53,9 +53,15 @@ class EtcdStore::Placing {
     for (int round = 0; round < kRoundsMax; ++round) {
       Outcome<LeaseId> lease = co_await obtain_lease();
       if (!lease) co_return std::unexpected(lease.error().lock_error());
+      if (!is_capacity_there_) {
+        Outcome<LeaseId> other = co_await store_.capacity_lease(deadline_);
+        if (!other) co_return std::unexpected(other.error().lock_error());
+        capacity_lease_ = *other;
+      }
       Outcome<Reply> reply = co_await put(*lease);
       if (!reply && reply.error().code() == Code::not_found) {
         store_.leases_.drop(*lease);
+        store_.capacity_lease_ = 0;  // it may have been that one
         continue;
       }
       if (!reply) co_return std::unexpected(reply.error().lock_error());
@@ -105,11 +111,11 @@ class EtcdStore::Placing {
     const Keyspan queue = store_.keys_.tickets(request_.resource);
     Txn txn;
     txn.if_created_at(key_, 0);
-    if (request_.only_if_free) txn.if_all_created_by(queue, not_after_);
+    if (request_.only_if_free || !is_capacity_there_) txn.if_all_created_by(queue, not_after_);
     if (is_capacity_there_) {
       txn.if_value(capacity_key, capacity);
     } else {
-      txn.if_created_at(capacity_key, 0).then_put(capacity_key, capacity);
+      txn.if_created_at(capacity_key, 0).then_put(capacity_key, capacity, capacity_lease_);
     }
     txn.then_put(key_, value_, lease).then_range(queue);
     return std::move(txn.else_range(Keyspan::one(capacity_key)).else_range(queue));
@@ -139,10 +145,11 @@ class EtcdStore::Placing {
     const auto capacity = range_at(answer, 0);
     if (!capacity) co_return malformed();
     is_capacity_there_ = !capacity->empty();
-    if (is_capacity_there_ && capacity->front().value != std::to_string(request_.capacity)) {
-      co_return std::unexpected(
-          capacity_mismatch(request_.resource, request_.capacity, capacity->front().value));
-    }
+    LockResult<> checked =
+        is_capacity_there_
+            ? check_capacity(request_.resource, request_.capacity, capacity->front().value)
+            : check_capacities(request_.resource, request_.capacity, *queue);
+    if (!checked) co_return std::unexpected(std::move(checked.error()));
     if (request_.only_if_free && total_weight(*queue) + request_.weight > request_.capacity) {
       Placed refused;
       refused.standing = Standing::refused;
@@ -174,7 +181,9 @@ class EtcdStore::Placing {
   bool is_first_ = true;       // no try of an earlier enqueue() can be under way
   bool was_repeated_ = false;  // one of ours can
   bool is_capacity_there_ = true;
-  Revision not_after_ = 0;  // with only_if_free: no ticket that was created later may be there
+  LeaseId capacity_lease_ = 0;  // if it is not
+  // With only_if_free, or without a capacity: no ticket that was created later may be there.
+  Revision not_after_ = 0;
 };
 
 Task<LockResult<Placed>> EtcdStore::enqueue(const TicketRequest& request) {

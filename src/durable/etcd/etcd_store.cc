@@ -28,12 +28,6 @@ std::unexpected<LockError> error_of(const Failure& failure) {
   return std::unexpected(failure.lock_error());
 }
 
-LockResult<> check_capacity(const std::string& resource, std::uint32_t wanted,
-                            std::string_view there) {
-  if (there == std::to_string(wanted)) return {};
-  return std::unexpected(capacity_mismatch(resource, wanted, there));
-}
-
 }  // namespace
 
 EtcdStore::EtcdStore(EtcdOptions options, std::unique_ptr<Transport> transport)
@@ -50,6 +44,8 @@ EtcdStore::~EtcdStore() = default;
 LockResult<std::unique_ptr<LockStore>> make_etcd_store(std::string_view url) {
   LockResult<EtcdOptions> options = parse_etcd_url(url);
   if (!options) return std::unexpected(std::move(options.error()));
+  LockResult<> loaded = load_certificates(*options);
+  if (!loaded) return std::unexpected(std::move(loaded.error()));
   return std::make_unique<EtcdStore>(std::move(*options));
 }
 
@@ -85,19 +81,46 @@ Task<void> EtcdStore::close() {
   listener_ = nullptr;
 }
 
+Task<Outcome<LeaseId>> EtcdStore::capacity_lease(TimePoint deadline) {
+  if (capacity_lease_ != 0 && now() < capacity_lease_until_) co_return capacity_lease_;
+  const TimePoint until = now() + kCapacityLease / 2;
+  Outcome<LeaseId> lease = co_await leases_.obtain(kCapacityLease, deadline);
+  if (!lease) co_return lease;
+  capacity_lease_ = *lease;
+  capacity_lease_until_ = until;
+  co_return lease;
+}
+
+// A capacity may have ended before its tickets: then they say what it was, and it is put only if there are no others since.
 Task<LockResult<>> EtcdStore::join(const std::string& resource, std::uint32_t capacity) {
+  const TimePoint deadline = client_.deadline();
   const std::string key = keys_.capacity(resource);
-  Txn txn;
-  txn.if_created_at(key, 0).then_put(key, std::to_string(capacity)).else_range(Keyspan::one(key));
-  Outcome<Reply> reply = co_await commit(std::move(txn), client_.deadline());
-  if (!reply) co_return error_of(reply.error());
-  if (reply->json["succeeded"].is_true()) {
-    expect_event(read_revision(reply->json));
-    co_return {};
+  Revision not_after = 0;
+  while (now() < deadline) {
+    Outcome<LeaseId> lease = co_await capacity_lease(deadline);
+    if (!lease) co_return error_of(lease.error());
+    Txn txn;
+    txn.if_created_at(key, 0).if_all_created_by(keys_.tickets(resource), not_after);
+    txn.then_put(key, std::to_string(capacity), *lease);
+    txn.else_range(Keyspan::one(key)).else_range(keys_.tickets(resource));
+    Outcome<Reply> reply = co_await commit(std::move(txn), deadline);
+    if (!reply && reply.error().code() == Code::not_found) {
+      capacity_lease_ = 0;
+      continue;
+    }
+    if (!reply) co_return error_of(reply.error());
+    if (reply->json["succeeded"].is_true()) {
+      expect_event(read_revision(reply->json));
+      co_return {};
+    }
+    const auto pairs = range_at(reply->json, 0), queue = range_at(reply->json, 1);
+    if (!pairs || !queue) co_return malformed();
+    if (!pairs->empty()) co_return check_capacity(resource, capacity, pairs->front().value);
+    LockResult<> checked = check_capacities(resource, capacity, *queue);
+    if (!checked) co_return checked;
+    not_after = read_revision(reply->json);
   }
-  const auto pairs = range_at(reply->json, 0);
-  if (!pairs || pairs->empty()) co_return malformed();
-  co_return check_capacity(resource, capacity, pairs->front().value);
+  co_return std::unexpected(LockError(LockError::unreachable, "others were always faster"));
 }
 
 // --- Tickets --------------------------------------------------------------------------------------
@@ -246,11 +269,14 @@ Task<LockResult<bool>> EtcdStore::retire(const std::string& resource) {
 }
 
 Task<LockResult<std::size_t>> EtcdStore::revoke(const std::string& resource) {
-  std::string json = delete_request(keys_.tickets(resource));
-  Outcome<Reply> reply =
-      co_await client_.call("/v3/kv/deleterange", std::move(json), client_.deadline());
+  Txn txn;
+  txn.then_delete(keys_.tickets(resource)).then_delete(Keyspan::one(keys_.capacity(resource)));
+  Outcome<Reply> reply = co_await commit(std::move(txn), client_.deadline());
   if (!reply) co_return error_of(reply.error());
-  const std::optional<std::int64_t> deleted = reply->json["deleted"].integer();
+  const auto responses = reply->json["responses"].items();
+  if (responses.size() != 2) co_return malformed();
+  const std::optional<std::int64_t> deleted =
+      responses[0]["response_delete_range"]["deleted"].integer();
   if (!deleted || *deleted < 0) co_return malformed();
   if (*deleted > 0) expect_event(read_revision(reply->json));
   co_return static_cast<std::size_t>(*deleted);

@@ -42,6 +42,8 @@ class EtcdStore final : public LockStore {
   static constexpr std::uint32_t kTokensMax = std::uint32_t{1} << 20;
   // A key of ours that the book does not know is left alone so long: mostly its end is on its way.
   static constexpr std::chrono::milliseconds kStrayAge{1'000};
+  // A capacity is known for so long, if nobody enqueues: what a process has left that died.
+  static constexpr std::chrono::seconds kCapacityLease{60};
 
   // transport: none: etcd::HttpTransport.
   explicit EtcdStore(EtcdOptions options, std::unique_ptr<etcd::Transport> transport = nullptr);
@@ -70,6 +72,8 @@ class EtcdStore final : public LockStore {
 
   // A transaction, and its answer.
   Task<etcd::Outcome<etcd::Reply>> commit(etcd::Txn txn, TimePoint deadline);
+  // For capacities that are put now. It is never renewed: who needs one that has ended puts it anew.
+  Task<etcd::Outcome<etcd::LeaseId>> capacity_lease(TimePoint deadline);
   // Keeps what these tickets and their queues are.
   Task<LockResult<>> look_at(std::vector<TicketNumber> tickets, std::vector<TicketNumber>& missing,
                              TimePoint deadline);
@@ -99,6 +103,8 @@ class EtcdStore final : public LockStore {
   etcd::Client client_;
   etcd::Leases leases_;
   etcd::TicketBook book_;
+  etcd::LeaseId capacity_lease_ = 0;
+  TimePoint capacity_lease_until_;   // then another one is taken
   std::set<TicketNumber> doubtful_;  // whose release() or withdraw() may be made again
   Listener* listener_ = nullptr;
 

@@ -169,6 +169,7 @@ TEST_F(EtcdFaults, ALeaseServesTheNextTicketUnlessItIsInDoubt) {
     return Fault::none;
   };
   with(1, [&](Sessions& s) -> Task<void> {
+    or_throw(co_await s[0]->join("a", 1));  // capacities have a lease of their own
     faults.decide = count;
     for (TicketNumber number = 1; number <= 3; ++number) {
       Placed placed = or_throw(co_await s[0].enqueue("a", number));
@@ -225,6 +226,30 @@ TEST_F(EtcdFaults, ATicketThatEndedBeforeItsAnswerCameIsNotGranted) {
     };
     co_await all_of(enqueue(), revoke());
     co_await s[0].until_gone(1);
+  });
+}
+
+TEST_F(EtcdFaults, ACapacityEndsByItselfAndItsTicketsKeepIt) {
+  auto raw = [&](const char* path, std::string key) -> Task<std::string> {
+    std::string json =
+        R"({"key":")" + durable::etcd::base64_encoded(factory.prefix + key) + R"("})";
+    co_return co_await factory.etcd.ask(path, std::move(json));
+  };
+  with(2, [&](Sessions& s) -> Task<void> {
+    or_throw(co_await s[0]->join("a", 3));
+    std::string there = co_await raw("/v3/kv/range", "/r/a/capacity");
+    EXPECT_TRUE(there.contains(R"("lease":")")) << "for ever, if its process dies: " << there;
+    static_cast<void>(or_throw(co_await s[0].enqueue("a", 1, 1, 3)));
+    co_await raw(kDelete, "/r/a/capacity");  // as if its lease had ended
+    EXPECT_EQ(kind(co_await s[1]->join("a", 4)), LockError::mismatch);
+    EXPECT_EQ(kind(co_await s[1].enqueue("a", 1, 1, 4)), LockError::mismatch);
+    or_throw(co_await s[1]->join("a", 3));
+    co_await raw(kDelete, "/r/a/capacity");
+    EXPECT_EQ(or_throw(co_await s[1].enqueue("a", 2, 1, 3)).standing, Standing::granted);
+    there = co_await raw("/v3/kv/range", "/r/a/capacity");
+    EXPECT_TRUE(there.contains(R"("lease":")")) << there;
+    EXPECT_EQ(or_throw(co_await s[1]->revoke("a")), 2u);
+    or_throw(co_await s[1]->join("a", 4));  // nothing is left of the old one
   });
 }
 

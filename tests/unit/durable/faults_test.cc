@@ -669,9 +669,7 @@ TEST_F(DurableFaults, WhoLeavesBeforeTheWorkflowHasBegunIsForgotten) {
       EXPECT_EQ(engine.statistics().waiting, 0u) << "seed " << seed;
       or_throw(co_await lock.on_acquire(section));
     };
-    auto root = [&]() -> Task<void> {
-      or_throw(co_await with_engine(fresh_store_url(), body));
-    };
+    auto root = [&]() -> Task<void> { or_throw(co_await with_engine(fresh_store_url(), body)); };
     run(shuffled, root());
   }
 }
