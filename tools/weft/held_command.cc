@@ -115,7 +115,10 @@ Process HeldCommand::spawn(std::vector<std::string> added) const {
 Task<ExitStatus> HeldCommand::run(std::vector<std::string> added) {
   process_ = spawn(std::move(added));
   auto wait = [this]() -> Task<Result<ExitStatus>> { return process_->wait(); };
-  auto stop_it = [this]() -> Task<void> { return stop(); };
+  auto stop_it = [this]() -> Task<void> {
+    co_await stop();
+    is_over_ = true;
+  };
   Result<ExitStatus> status = co_await try_(wait).finally(stop_it);
   co_return or_throw(status);
 }
@@ -127,13 +130,13 @@ bool HeldCommand::has_it_from_the_terminal(int signal) const noexcept {
 }
 
 bool HeldCommand::pass(int signal) noexcept {
-  if (!process_ || has_ended()) return false;
+  if (!process_ || is_over_) return false;
   if (!has_it_from_the_terminal(signal)) static_cast<void>(process_->kill(signal));
   return true;
 }
 
 Task<void> HeldCommand::stop() {
-  if (has_ended()) co_return;  // by itself: what it left running is meant to
+  if (process_->try_wait()) co_return;  // by itself: what it left running is meant to
   signal_all(SIGTERM);
   auto in_time = co_await timeout(grace_, wait_for_all());
   if (in_time) co_return;

@@ -34,8 +34,8 @@ class HeldCommand {
   Task<ExitStatus> run(std::vector<std::string> added);
   // Returns: false if it does not run, and the signal is the caller's to deal with.
   bool pass(int signal) noexcept;
-  // It has run.
-  [[nodiscard]] bool has_ended() noexcept { return process_ && process_->try_wait(); }
+  // It has run, and nobody is left who is to be stopped.
+  [[nodiscard]] bool is_over() const noexcept { return is_over_; }
 
  private:
   [[nodiscard]] Process spawn(std::vector<std::string> added) const;
@@ -49,6 +49,7 @@ class HeldCommand {
   std::vector<int> ignored_;  // when we began
   UniqueFd terminal_;
   std::optional<Process> process_;
+  bool is_over_ = false;
 };
 
 }  // namespace weft::tool

@@ -136,7 +136,7 @@ class Session {
     for (;;) {
       int signal = co_await signals.next();
       if (command_.pass(signal)) continue;
-      if (command_.has_ended()) co_await leave_after_patience(signal);
+      if (command_.is_over()) co_await leave_after_patience(signal);
       signal_ = signal;
       interrupted_.set();
     }
