@@ -25,8 +25,11 @@ Task<bool> acquire(HeldLock& held) {
                            "acquire_timeout is not positive: try_acquire() does not wait");
     co_return false;
   }
+  std::chrono::nanoseconds time = held.order.timeout;
+  if (held.deadline)
+    time = std::clamp<std::chrono::nanoseconds>(*held.deadline - now(), time.zero(), time);
   held.order.engine->state().enter(held);
-  auto answered = co_await timeout(held.order.timeout, held.answered.wait());
+  auto answered = co_await timeout(time, held.answered.wait());
   if (!answered && held.phase() == Phase::waiting) {
     held.error = held.workflow->reason_to_give_up(held);
   }
@@ -35,6 +38,7 @@ Task<bool> acquire(HeldLock& held) {
 
 // Gives it back, or withdraws what was asked for, at whatever point acquire() was left.
 Task<void> leave(HeldLock& held) {
+  if (held.came_late) held.workflow->lose(held, LossReason::expired);
   bool told = held.workflow && held.workflow->leave(held);
   held.enter_phase(Phase::over);
   // A store that does not answer is not waited for beyond the lease: then it is free anyhow.
@@ -48,16 +52,27 @@ Acquisition::Acquisition(LockOrder order)
 
 const std::optional<LockError>& Acquisition::error() const noexcept { return held_->error; }
 
+void Acquisition::set_deadline(TimePoint deadline) { held_->deadline = deadline; }
+
 Task<void> Acquisition::hold(const Section& section) {
   if (held_->order.engine->state().home().is_current()) return hold_at_home(section);
   return hold_elsewhere(section);
+}
+
+// Between the grant and this moment the process may have been paused, and nobody has looked at the lease since.
+bool Acquisition::has_time() {
+  bool has = held_->clock->lease_clock() < held_->valid_until.load(::weft::detail::relaxed);
+  if (!has) held_->came_late = true;
+  return has;
 }
 
 // Cancelled when it is lost. The end of a section without a result must end the wait for the loss, too.
 Task<void> Acquisition::guard(const Section& section) {
   auto run = [&]() -> Task<void> {
     SetAtEnd ended{held_->ends};
-    co_await section();
+    Scope& scope = co_await current_scope();
+    held_->stop_token = scope.stop_token();
+    if (has_time()) co_await section();
   };
   co_await any_of(run, held_->ends.wait());
 }
@@ -102,24 +117,29 @@ Task<void> Acquisition::hold_elsewhere(const Section& section) {
 }
 
 LockResult<std::vector<Acquisition>> in_order(std::vector<LockOrder> orders) {
-  auto name = [](const LockOrder& order) -> const std::string& {
-    return order.options->resource_id;
+  // Engines of different stores may have resources of one name.
+  auto place = [](const LockOrder& order) {
+    return std::pair(order.options->resource_id, order.engine->url());
   };
-  std::ranges::sort(orders, {}, name);
-  auto twice = std::ranges::adjacent_find(orders, {}, name);
+  std::ranges::sort(orders, {}, place);
+  auto twice = std::ranges::adjacent_find(orders, {}, place);
   if (twice != orders.end()) {
-    return std::unexpected(
-        LockError(LockError::invalid, "'" + name(*twice) + "' is asked for twice at once"));
+    return std::unexpected(LockError(
+        LockError::invalid, "'" + twice->options->resource_id + "' is asked for twice at once"));
   }
   std::vector<Acquisition> locks;
   for (LockOrder& order : orders) locks.emplace_back(std::move(order));
   return locks;
 }
 
-Task<void> hold_all(std::span<Acquisition> locks, const Section& section) {
-  if (locks.empty()) co_return co_await section();
-  Section rest = [&]() { return hold_all(locks.subspan(1), section); };
-  co_await locks.front().hold(rest);
+Task<void> hold_all(std::span<Acquisition> locks, const Section& section, std::size_t from) {
+  if (from == locks.size()) {
+    bool in_time = std::ranges::all_of(locks, [](Acquisition& lock) { return lock.has_time(); });
+    if (in_time) co_await section();
+    co_return;
+  }
+  Section rest = [&]() { return hold_all(locks, section, from + 1); };
+  co_await locks[from].hold(rest);
 }
 
 Task<void> end_cancelled() {

@@ -67,10 +67,13 @@ void EngineState::enter(HeldLock& held) {
 }
 
 Task<LockResult<>> EngineState::join(const MutexOptions& options, std::uint32_t capacity) {
+  // The store first: a workflow of a capacity that it refuses would refuse the others, until it is idle.
+  LockResult<> joined = co_await store_->join(options.resource_id, capacity);
+  if (!joined) co_return joined;
   LockResult<std::shared_ptr<MutexWorkflow>> workflow = workflow_of(options.resource_id, capacity);
   if (!workflow) co_return std::unexpected(workflow.error());
   (*workflow)->keep(options.idle_timeout);
-  co_return co_await store_->join(options.resource_id, capacity);
+  co_return LockResult<>();
 }
 
 void EngineState::forget(MutexWorkflow& workflow) {

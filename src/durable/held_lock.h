@@ -18,6 +18,7 @@
 #include "weft/durable/lock_store.h"
 #include "weft/durable/mutex.h"
 #include "weft/sync/event.h"
+#include "weft/time/sleep.h"
 
 namespace weft::inline v0::durable::detail {
 
@@ -40,6 +41,10 @@ class HeldLock : public ListNode<>, public std::enable_shared_from_this<HeldLock
   Ticket* ticket = nullptr;                 // while it holds, and the store has it
   std::int64_t since = 0;                   // it has waited, or held, on the store's clock
   std::optional<LockError> error;
+
+  std::optional<TimePoint> deadline;    // of several together; set before it waits
+  std::optional<StopToken> stop_token;  // of the section; its loop only
+  bool came_late = false;  // its lease had ended when its section was to begin; set before done
 
   Event answered{"a durable lock"};  // held, or failed
   Event ends{"a durable lock's loss, or its section's end"};

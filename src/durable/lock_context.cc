@@ -37,6 +37,8 @@ bool LockContext::is_lost() const {
   return require_held(*held_).phase() == detail::HeldLock::Phase::lost;
 }
 
+StopToken LockContext::stop_token() const { return *require_held(*held_).stop_token; }
+
 const std::string& LockContext::resource_id() const { return held_->order.options->resource_id; }
 
 }  // namespace weft::inline v0::durable

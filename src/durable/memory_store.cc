@@ -47,10 +47,11 @@ std::shared_ptr<SharedTable> share_table(std::unique_ptr<LockTable> table) {
 std::unique_ptr<LockStore> make_memory_store(const std::string& name) {
   static std::mutex mutex;
   static std::map<std::string, std::weak_ptr<SharedTable>> tables;
+  static MemoryTable::Counter tokens{1};  // for ever, whichever tables come and go
   std::lock_guard lock(mutex);
   std::weak_ptr<SharedTable>& place = tables[name];
   std::shared_ptr<SharedTable> table = place.lock();
-  if (!table) place = table = share_table(std::make_unique<MemoryTable>());
+  if (!table) place = table = share_table(std::make_unique<MemoryTable>(tokens));
   return std::make_unique<InlineStore>("memory://" + name, std::move(table));
 }
 

@@ -29,8 +29,8 @@ MemoryTable::Place MemoryTable::find(SessionId session, TicketNumber number) {
 }
 
 void MemoryTable::grant(Ticket& ticket, std::int64_t now) {
-  ticket.tokens = {next_token_, ticket.tokens_wanted};
-  next_token_ += ticket.tokens_wanted;
+  ticket.tokens = {tokens_->fetch_add(ticket.tokens_wanted, ::weft::detail::relaxed),
+                   ticket.tokens_wanted};
   ticket.since = now;
   has_granted_ = true;
 }
@@ -141,7 +141,9 @@ LockResult<std::size_t> MemoryTable::revoke(const std::string& resource, std::in
   if (place == queues_.end()) return 0;
   settle(place->second, now);
   for (const Ticket& ticket : place->second.tickets) told_.push_back(ticket.session);
-  return std::exchange(place->second.tickets, {}).size();
+  std::size_t count = place->second.tickets.size();
+  queues_.erase(place);
+  return count;
 }
 
 LockResult<std::vector<ResourceReport>> MemoryTable::report(

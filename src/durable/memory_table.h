@@ -4,12 +4,19 @@
 #include <map>
 #include <vector>
 
+#include "weft/atomic/atomic.h"
 #include "weft/durable/lock_table.h"
 
 namespace weft::inline v0::durable::detail {
 
 class MemoryTable final : public LockTable {
  public:
+  using Counter = ::weft::detail::Atomic<std::uint64_t>;
+
+  MemoryTable() = default;
+  // With tokens of a counter that outlives it, and that others draw from.
+  explicit MemoryTable(Counter& tokens) noexcept : tokens_(&tokens) {}
+
   LockResult<> begin() override { return {}; }
   LockResult<> commit(bool) override;
   void rollback() noexcept override;
@@ -67,7 +74,8 @@ class MemoryTable final : public LockTable {
   }
 
   Queues queues_;
-  std::uint64_t next_token_ = 1;
+  Counter own_tokens_{1};
+  Counter* tokens_ = &own_tokens_;
 };
 
 }  // namespace weft::inline v0::durable::detail

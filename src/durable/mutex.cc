@@ -77,6 +77,10 @@ Task<LockResult<Mutex>> Mutex::open(Engine& engine, MutexOptions options) {
 
 Task<LockResult<std::size_t>> Mutex::force_kill() const { return engine_->revoke(resource_id()); }
 
+Task<LockResult<std::size_t>> Semaphore::force_kill() const {
+  return engine_->revoke(resource_id());
+}
+
 Semaphore::Semaphore(Engine& engine, SemaphoreOptions options)
     : engine_(&engine),
       options_(std::make_shared<const MutexOptions>(options)),

@@ -8,9 +8,9 @@
 #include "durable/engine_state.h"
 #include "weft/base/assert.h"
 #include "weft/base/log.h"
-#include "weft/core/annotate.h"
 #include "weft/core/combinators.h"
 #include "weft/core/executor.h"
+#include "weft/core/forwarded_awaiter.h"
 #include "weft/time/interval.h"
 
 namespace weft::inline v0::durable::detail {
@@ -26,6 +26,8 @@ constexpr std::int64_t kMargin =
     8;  // an eighth before its end it is lost: time for the holder to end
 constexpr std::int64_t kRenewAgain = 12;  // after a renewal that failed
 constexpr std::int64_t kHandUntil = 2;    // in its second half it is renewed before anybody gets it
+
+constexpr std::size_t kHoldersShown = 4;  // in the task tree
 
 // Between two attempts at what must be done in the end.
 class Backoff {
@@ -57,6 +59,34 @@ const char* what_of(LossReason reason) noexcept {
   return "";
 }
 
+// In the task tree: the workflow as it is when somebody looks.
+template <class A>
+class DescribedAwaiter : public ForwardedAwaiter<A> {
+ public:
+  DescribedAwaiter(const MutexWorkflow& workflow, A&& awaitable)
+      : ForwardedAwaiter<A>(std::forward<A>(awaitable)), workflow_(workflow) {}
+  void await_introspect(auto& tree) noexcept {
+    tree.annotate(workflow_.describe());
+    tree.child(this->inner());
+  }
+
+ private:
+  const MutexWorkflow& workflow_;
+};
+template <class A>
+class Described {
+ public:
+  Described(const MutexWorkflow& workflow, A&& awaitable)
+      : workflow_(workflow), awaitable_(std::forward<A>(awaitable)) {}
+  DescribedAwaiter<A> operator co_await() && {
+    return DescribedAwaiter<A>(workflow_, std::forward<A>(awaitable_));
+  }
+
+ private:
+  const MutexWorkflow& workflow_;
+  A awaitable_;
+};
+
 }  // namespace
 
 MutexWorkflow::MutexWorkflow(EngineState& engine, std::string resource, std::uint32_t capacity)
@@ -70,7 +100,28 @@ std::int64_t MutexWorkflow::now() const { return engine_.store().lease_clock(); 
 
 Task<void> MutexWorkflow::run(std::shared_ptr<MutexWorkflow> self) {
   auto body = [&](Nursery& nursery) -> Task<NurseryEnd> { return self->serve(nursery); };
-  co_await annotate(self->resource_.c_str(), with_nursery(body));
+  auto serving = with_nursery(body);
+  co_await Described<decltype(serving)>(*self, std::move(serving));
+}
+
+std::string MutexWorkflow::describe() const {
+  std::string text = resource_ + ":";
+  std::size_t shown = 0;
+  for (const auto& [number, ticket] : tickets_) {
+    if (!ticket.holder) continue;
+    if (++shown > kHoldersShown) continue;
+    text += shown == 1 ? " held with token " : ", and with ";
+    text += std::to_string(ticket.holder->token.load(::weft::detail::relaxed)) + " by " +
+            ticket.holder->order.options->owner;
+    if (ticket.holder->phase() == Phase::lost) text += " (lost)";
+  }
+  if (shown == 0) text += " held by nobody here";
+  if (shown > kHoldersShown) text += ", and " + std::to_string(shown - kHoldersShown) + " more";
+  std::size_t waiting = 0;
+  for (const Line& line : lines_) waiting += line.waiting_count;
+  text += ", " + std::to_string(waiting) + " wait, " + std::to_string(losses_) + " lost";
+  if (trouble_) text += std::string("; ") + trouble_->what();
+  return text;
 }
 
 Task<NurseryEnd> MutexWorkflow::serve(Nursery& nursery) {
@@ -194,7 +245,6 @@ bool MutexWorkflow::leave(HeldLock& held) {
   Phase phase = held.phase();
   Ticket* ticket = std::exchange(held.ticket, nullptr);
   held.enter_phase(Phase::over);
-  if (!requests_) return false;  // the engine has ended
   LockStatistics& statistics = engine_.statistics();
   changed_.set();
   if (phase == Phase::waiting) {
@@ -213,6 +263,7 @@ bool MutexWorkflow::leave(HeldLock& held) {
   }
   if (!ticket) return false;
   ticket->holder = nullptr;
+  if (!requests_) return false;  // the engine has ended
   if (ticket->is_gone) return false;
   if (ticket->line->waiting_count > 0 && may_pass_on(*ticket)) {
     if (hand(*ticket)) ++statistics.handed_over;
@@ -282,6 +333,7 @@ void MutexWorkflow::fail_all(const LockError& error) {
 
 void MutexWorkflow::lose(HeldLock& held, LossReason reason) {
   if (held.phase() != Phase::held) return;
+  ++losses_;
   ++engine_.statistics().lost[static_cast<std::size_t>(reason)];
   held.error = LockError(LockError::lost, "'" + resource_ + "': " + what_of(reason));
   held.valid_until.store(0, ::weft::detail::relaxed);
@@ -392,8 +444,9 @@ void MutexWorkflow::gone(TicketNumber number) {
   auto place = tickets_.find(number);
   if (place == tickets_.end()) return;
   Ticket& ticket = place->second;
-  // The store ends a lease later than we do: before that, somebody else has ended it.
-  bool revoked = now() < ticket.renewed_from + lease_of(ticket);
+  // The store ends a lease later than we do: before that, somebody else has ended it; or we ourselves, if it is leaving.
+  bool revoked =
+      ticket.state != Ticket::State::leaving && now() < ticket.renewed_from + lease_of(ticket);
   if (ticket.holder) lose(*ticket.holder, revoked ? LossReason::revoked : LossReason::gone);
   if (revoked) {
     fail_all(LockError(LockError::revoked,
@@ -495,6 +548,7 @@ Task<void> MutexWorkflow::renew() {
   changed_.set();
   if (!missing) {
     trouble_ = missing.error();
+    if (!trouble_->is_passing()) fail_all(*trouble_);  // who holds has the rest of the lease
     renew_again_at_ = now() + shortest / kRenewAgain;
     co_return;
   }

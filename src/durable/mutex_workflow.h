@@ -99,6 +99,8 @@ class MutexWorkflow {
   void close();
   // Somebody who holds it must end: his loop does.
   void lose(HeldLock& held, LossReason reason);
+  // "orders/42: held with token 17 by loom app[4711], 2 wait, 1 lost": for the task tree.
+  [[nodiscard]] std::string describe() const;
 
  private:
   using Tickets = std::map<TicketNumber, Ticket>;
@@ -159,6 +161,7 @@ class MutexWorkflow {
   std::optional<LockError> trouble_;  // the last answer of the store, if it was one
   std::int64_t renew_again_at_ = 0;   // not before
   std::size_t holders_ = 0;           // tasks inside, also those that have lost it
+  std::uint64_t losses_ = 0;
   bool renewing_ = false;
   bool closing_ = false;
 };

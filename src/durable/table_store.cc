@@ -103,7 +103,11 @@ Task<LockResult<R>> TableStore::perform(bool wants_state, Fn fn) {
 }
 
 void TableStore::heed(std::uint64_t commit, const LockTable::State& state) {
-  if (commit < heeded_) return;  // T2
+  if (commit < heeded_) {
+    // T2. What the newer one said of a ticket that was not known yet is to be asked for again.
+    wake();
+    return;
+  }
   heeded_ = commit;
   std::vector<TicketNumber> gone;
   for (auto& [number, known] : known_) {

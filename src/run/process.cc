@@ -94,11 +94,14 @@ class SpawnPlan {
     }
 #if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
     // Ours are all close-on-exec; those of other libraries may not be.
-    note(::posix_spawn_file_actions_addclosefrom_np(&actions_, STDERR_FILENO + 1));
+    if (!options.keep_descriptors) {
+      note(::posix_spawn_file_actions_addclosefrom_np(&actions_, STDERR_FILENO + 1));
+    }
 #endif
     sigset_t all, none;
     sigfillset(&all);
     sigemptyset(&none);
+    for (int signal : options.keep_ignored) sigdelset(&all, signal);
     short flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF;
     note(::posix_spawnattr_setsigmask(&attributes_, &none));
     note(::posix_spawnattr_setsigdefault(&attributes_, &all));

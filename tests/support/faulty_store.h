@@ -33,6 +33,8 @@ class FaultyStore final : public durable::LockStore, private durable::LockStore:
   std::chrono::nanoseconds patience{
       std::chrono::milliseconds(100)};  // after which a lost call is given up
   bool drops_news = false;
+  std::chrono::nanoseconds
+      ahead{};  // of the inner clock: as after a suspend, in which no timer runs
 
   Task<durable::LockResult<>> open(durable::LockStore::Listener& listener) override {
     listener_ = &listener;
@@ -76,7 +78,9 @@ class FaultyStore final : public durable::LockStore, private durable::LockStore:
     auto call = [&]() { return inner_->report(resource); };
     co_return co_await through<std::vector<durable::ResourceReport>>("report", call);
   }
-  [[nodiscard]] std::int64_t lease_clock() const override { return inner_->lease_clock(); }
+  [[nodiscard]] std::int64_t lease_clock() const override {
+    return inner_->lease_clock() + ahead.count();
+  }
   [[nodiscard]] std::string url() const override { return inner_->url(); }
 
  private:

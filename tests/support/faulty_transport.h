@@ -19,6 +19,7 @@ enum class Fault {
   refuse,  // it does not arrive
   lose,    // it is carried out, and the answer is lost
   late,    // it is called lost, and carried out some time later
+  slow,    // it is carried out, and the answer takes some time
 };
 
 // What happens, and what happened. Outlives the transport.
@@ -60,6 +61,7 @@ class FaultyTransport final : public durable::etcd::Transport {
     }
     Result<durable::etcd::Answer> answer = co_await inner_->call(member, std::move(question));
     if (fault == Fault::lose) co_return lost;
+    if (fault == Fault::slow) co_await sleep_for(faults_.delay);
     co_return answer;
   }
 

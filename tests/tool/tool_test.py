@@ -13,6 +13,7 @@ import pty
 import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -655,7 +656,7 @@ class Lock(ToolTest):
             self.assertEqual(self.lock("revoke", "a").returncode, 0)
             code, out, err = holder.end()
             self.assertEqual((code, out), (121, ""), err)
-            self.assertGreaterEqual(time.monotonic() - begun, 0.5)  # an eighth of the lease: its grace
+            self.assertGreaterEqual(time.monotonic() - begun, 0.25)  # a sixteenth of the lease: its grace
 
     def test_a_holder_that_was_paused_past_its_lease_finds_it_lost(self):
         holder = self.hold("--lease", "600ms", "a", script="echo held $WEFT_FENCING_TOKEN; exec sleep 60")
@@ -727,6 +728,74 @@ class Lock(ToolTest):
             os.chown(folder, 1, 1)
             self.says(self.lock("a", "--", "true", env=environment), 123,
                       f"weft lock: '{folder}' is somebody else's: name another place with --engine")
+
+    def test_a_signal_ends_the_wait_for_an_engine_that_does_not_take_the_lock_back(self):
+        holder = self.hold("--lease", "60s", "a")
+        with contextlib.closing(sqlite3.connect(self.file, isolation_level=None)) as file:
+            file.execute("BEGIN IMMEDIATE")
+            holder.process.stdin.write("\n")
+            holder.process.stdin.flush()
+            time.sleep(0.3)  # the command ends, and the release cannot be written
+            self.assertIsNone(holder.process.poll())
+            holder.process.send_signal(signal.SIGINT)
+            self.assertEqual(holder.process.wait(20), 130)
+        self.assertIn("is free when its lease has ended", holder.process.stderr.read())
+
+    def kill(self, pid):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+    def test_at_a_terminal_what_the_command_has_started_is_stopped_with_it(self):
+        # One of them in a session of its own, where no group and no terminal reaches it.
+        left = f"exec {sys.executable} -c 'import time; time.sleep(60)'"
+        script = f"sh -c \"{left}\" & echo $!; setsid sh -c \"echo \\$\\$; {left}\" & wait"
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.execve(PROGRAM, [PROGRAM, "lock", "--lease", "4s", "a", "--", "sh", "-c", script], self.environment)
+        shown = b""
+        while shown.count(b"\n") < 2:
+            shown += os.read(terminal, 4096)
+        started = [int(each) for each in shown.split()[:2]]
+        for each in started:
+            self.addCleanup(self.kill, each)
+        self.assertEqual(self.lock("revoke", "a").returncode, 0)
+        _, status = os.waitpid(pid, 0)
+        os.close(terminal)
+        self.assertEqual(os.waitstatus_to_exitcode(status), 121, shown)
+        for each in started:
+            with contextlib.suppress(OSError):  # or it waits for somebody to collect it
+                self.assertIn(") Z ", pathlib.Path(f"/proc/{each}/stat").read_text(), started)
+
+    def test_what_the_command_leaves_running_goes_on(self):
+        ran = self.lock("a", "--", "sh", "-c", "sleep 60 >/dev/null 2>&1 & echo $!")
+        self.assertEqual(ran.returncode, 0)
+        os.kill(int(ran.stdout), signal.SIGKILL)  # it is there
+
+    def test_what_is_ignored_and_what_is_open_is_the_commands_too(self):
+        asks = "grep SigIgn /proc/self/status; cat <&9"
+        read, write = os.pipe()
+        os.write(write, b"nine\n")
+        os.close(write)
+        ignoring = f"trap '' HUP INT USR1; exec \"$@\" 9<&{read}"
+        plain = f"exec \"$@\" 9<&{read}"
+        ignored = []
+        for shell in ignoring, plain:
+            ran = subprocess.run(["sh", "-c", shell, "sh", PROGRAM, "lock", "a", "--", "sh", "-c", asks], pass_fds=[read],
+                                 env=self.environment, capture_output=True, text=True, timeout=SECONDS,
+                                 start_new_session=True)
+            self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+            lines = ran.stdout.splitlines()
+            ignored.append(int(lines[0].split()[1], 16) & 0x7fffffff)  # above are those of the C library
+            self.assertEqual(lines[1:], ["nine"] if shell == ignoring else [])
+        os.close(read)
+        bits = sum(1 << (each - 1) for each in (signal.SIGHUP, signal.SIGINT, signal.SIGUSR1))
+        self.assertEqual(ignored, [bits, 0])
+
+    def test_who_ignores_the_end_of_children_has_the_status_all_the_same(self):
+        code = "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
+        ran = subprocess.run([sys.executable, "-c", code, PROGRAM, "lock", "a", "--", "sh", "-c", "exit 7"],
+                             env=self.environment, capture_output=True, timeout=SECONDS, start_new_session=True)
+        self.assertEqual((ran.returncode, ran.stderr), (7, b""))
 
     def test_at_a_terminal_the_command_reads_from_it_and_ctrl_c_comes_once(self):
         pid, terminal = pty.fork()

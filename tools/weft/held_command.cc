@@ -2,10 +2,16 @@
 #include "held_command.h"
 
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
 #include <string_view>
 #include <utility>
 
@@ -18,8 +24,8 @@ namespace weft::tool {
 
 namespace {
 
-constexpr std::chrono::milliseconds kGroupPause{
-    10};  // between two looks at what is left of a group
+constexpr std::chrono::milliseconds kLookPause{10};  // between two looks at what is left of it
+constexpr int kKillRounds = 100;  // what starts others faster than that is not stopped
 
 // This process's, where what is added is not there already.
 std::vector<std::string> environment_with(std::vector<std::string> added) {
@@ -32,6 +38,47 @@ std::vector<std::string> environment_with(std::vector<std::string> added) {
                              [&](const std::string& ours) { return ours.starts_with(name); });
     if (!again) all.emplace_back(*each);
   }
+  return all;
+}
+
+std::vector<int> ignored_signals() {
+  std::vector<int> ignored;
+  for (int signal = 1; signal < NSIG; ++signal) {
+    struct sigaction now{};
+    bool is = ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+    if (is && signal != SIGCHLD) ignored.push_back(signal);
+  }
+  return ignored;
+}
+
+// From /proc/PID/stat: "4711 (a name) S 4700 …", where the name may have spaces and brackets in it. 0: it has ended.
+pid_t parent_of(const std::filesystem::path& process) {
+  std::ifstream file(process / "stat");
+  std::string text;
+  std::getline(file, text);
+  std::size_t name_end = text.rfind(')');
+  char state = 0;
+  pid_t parent = 0;
+  if (name_end == text.npos) return 0;
+  if (std::sscanf(text.c_str() + name_end + 1, " %c %d", &state, &parent) != 2) return 0;
+  return state == 'Z' || state == 'X' ? 0 : parent;
+}
+
+// All that run below this process. O(processes of the machine).
+std::vector<pid_t> descendants() {
+  std::multimap<pid_t, pid_t> children;
+  std::error_code error;
+  for (const auto& each : std::filesystem::directory_iterator("/proc", error)) {
+    pid_t id = std::atoi(each.path().filename().c_str());
+    if (id == 0) continue;
+    if (pid_t parent = parent_of(each.path())) children.emplace(parent, id);
+  }
+  std::vector<pid_t> all{::getpid()};
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    auto [begin, end] = children.equal_range(all[i]);
+    for (; begin != end; ++begin) all.push_back(begin->second);
+  }
+  all.erase(all.begin());
   return all;
 }
 
@@ -48,12 +95,18 @@ std::vector<std::string> environment_with(std::vector<std::string> added) {
 HeldCommand::HeldCommand(std::vector<std::string> words, std::chrono::nanoseconds grace)
     : words_(std::move(words)),
       grace_(grace),
-      terminal_(::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)) {}
+      ignored_(ignored_signals()),
+      terminal_(::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)) {
+  std::signal(SIGCHLD, SIG_DFL);  // who has it ignored is not told how a child has ended
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
 
 Process HeldCommand::spawn(std::vector<std::string> added) const {
   ProcessOptions options(words_.front(), {words_.begin() + 1, words_.end()});
   options.environment = environment_with(std::move(added));
   options.own_group = !terminal_;
+  options.keep_descriptors = true;
+  options.keep_ignored = ignored_;
   Result<Process> spawned = Process::spawn(std::move(options));
   if (!spawned) fail_to_run(words_.front(), spawned.error());
   return std::move(*spawned);
@@ -62,7 +115,10 @@ Process HeldCommand::spawn(std::vector<std::string> added) const {
 Task<ExitStatus> HeldCommand::run(std::vector<std::string> added) {
   process_ = spawn(std::move(added));
   auto wait = [this]() -> Task<Result<ExitStatus>> { return process_->wait(); };
-  auto stop_it = [this]() -> Task<void> { return stop(); };
+  auto stop_it = [this]() -> Task<void> {
+    co_await stop();
+    is_over_ = true;
+  };
   Result<ExitStatus> status = co_await try_(wait).finally(stop_it);
   co_return or_throw(status);
 }
@@ -74,25 +130,37 @@ bool HeldCommand::has_it_from_the_terminal(int signal) const noexcept {
 }
 
 bool HeldCommand::pass(int signal) noexcept {
-  if (!process_) return false;
+  if (!process_ || is_over_) return false;
   if (!has_it_from_the_terminal(signal)) static_cast<void>(process_->kill(signal));
   return true;
 }
 
 Task<void> HeldCommand::stop() {
-  if (process_->try_wait()) co_return;  // it has ended by itself: what it left running is meant to
-  static_cast<void>(process_->kill(SIGTERM));
+  if (process_->try_wait()) co_return;  // by itself: what it left running is meant to
+  signal_all(SIGTERM);
   auto in_time = co_await timeout(grace_, wait_for_all());
   if (in_time) co_return;
-  static_cast<void>(process_->kill(SIGKILL));
-  // Its number is not given anew while there is somebody in the group that has it.
-  if (!terminal_) ::kill(-process_->id(), SIGKILL);
+  for (int round = 0; round < kKillRounds; ++round) {
+    signal_all(SIGKILL);
+    auto gone = co_await timeout(kLookPause, wait_for_all());
+    if (gone) co_return;
+  }
   static_cast<void>(co_await process_->wait());
+}
+
+// Once to each: many programs end at once by the second.
+void HeldCommand::signal_all(int signal) noexcept {
+  bool told = process_->kill(signal).has_value();  // not if it has ended before the others
+  pid_t id = process_->id();
+  for (pid_t each : descendants()) {
+    bool has_it = told && (each == id || (!terminal_ && ::getpgid(each) == id));
+    if (!has_it) ::kill(each, signal);
+  }
 }
 
 Task<void> HeldCommand::wait_for_all() {
   static_cast<void>(co_await process_->wait());
-  while (!terminal_ && ::kill(-process_->id(), 0) == 0) co_await sleep_for(kGroupPause);
+  while (!descendants().empty()) co_await sleep_for(kLookPause);
 }
 
 }  // namespace weft::tool

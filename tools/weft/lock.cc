@@ -12,6 +12,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,6 +27,7 @@
 #include "weft/run/event_loop.h"
 #include "weft/run/signals.h"
 #include "weft/sync/event.h"
+#include "weft/time/sleep.h"
 
 namespace weft::tool {
 namespace {
@@ -33,9 +35,12 @@ namespace {
 using durable::LockContext;
 using durable::LockResult;
 
-// When a lease that could not be renewed is given up, so much of it is left (docs/design/durable_mutex.md, "Time"). When
-// it has ended, another one may run: the command is gone by then.
-constexpr int kGracePart = 8;
+// When a lease that could not be renewed is given up, an eighth of it is left (docs/design/durable_mutex.md, "Time"). When it
+// has ended, another one may run: the command is gone by then. Half of that, so that KILL has time to be carried out.
+constexpr int kGracePart = 16;
+
+// Who interrupts us while the lock is given back, after the command, waits so long for the engine.
+constexpr std::chrono::seconds kPatience{1};
 
 constexpr std::array kPassedOn = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
@@ -68,7 +73,7 @@ CommandLine line_for(const Command& self, Settings& settings) {
   line.note("that is greater with each holder. Let what it writes to refuse smaller ones:");
   line.note("a lock that nobody checks is advice.");
   line.note("");
-  line.note("If the lock is lost, COMMAND gets TERM, and KILL after an eighth of the lease.");
+  line.note("If the lock is lost, COMMAND gets TERM, and KILL after a sixteenth of the lease.");
   line.note("HUP, INT, QUIT and TERM are passed on to COMMAND. kill -9 of weft lock is not:");
   line.note("COMMAND goes on then, and the lock is free when its lease has ended.");
   line.note("");
@@ -131,9 +136,21 @@ class Session {
     for (;;) {
       int signal = co_await signals.next();
       if (command_.pass(signal)) continue;
+      if (command_.is_over()) co_await leave_after_patience(signal);
       signal_ = signal;
       interrupted_.set();
     }
+  }
+
+  // The release is shielded, and an engine that is gone is asked for as long as the lease.
+  [[noreturn]] static void leave_it(int signal) {
+    std::fputs("weft lock: the engine does not answer: the lock is free when its lease has ended\n",
+               stderr);
+    std::_Exit(128 + signal);
+  }
+  static Task<void> leave_after_patience(int signal) {
+    co_await sleep_for(kPatience);
+    leave_it(signal);
   }
 
   Task<int> work() {

@@ -111,8 +111,10 @@ int show_lock(Words words) {
   CommandLine line("weft lock show", "Shows who holds a lock, and who waits for it, in order.");
   line.operand("of the lock", text("NAME", settings.name));
   line.option(0, "engine", lock_engine_help(), text("URL", settings.engine));
-  line.note("AGE: since it waits, or since it holds. A lease that has ended is of one who");
-  line.note("died or is paused: the next one who asks gets the lock.");
+  line.note("AGE: since it waits, or since it holds; on etcd since it came, by its own clock.");
+  line.note("TOKEN: the first that its process was given; a library that hands the lock on");
+  line.note("among its tasks gives out greater ones, up to the next holder's. A lease that has");
+  line.note("ended is of one who died or is paused: the next one who asks gets the lock.");
   if (!read(line, words)) return kDone;
 
   Table table({"HOW", "TOKEN", "AGE", "LEASE LEFT", "OWNER"});

@@ -13,6 +13,7 @@
 #include "weft/core/task.h"
 #include "weft/durable/lock_context.h"
 #include "weft/durable/lock_error.h"
+#include "weft/time/sleep.h"
 
 namespace weft::inline v0::durable {
 
@@ -41,9 +42,13 @@ class Acquisition {
  public:
   explicit Acquisition(LockOrder order);
 
+  // Before hold(): not acquired by then, it is a timeout, though its own acquire_timeout is longer.
+  void set_deadline(TimePoint deadline);
   // Waits for the lock, runs the section unless error() says why there is no lock, and gives it back.
   Task<void> hold(const Section& section);
   [[nodiscard]] LockContext& context() noexcept { return context_; }
+  // D3: by the clock the lease has time left. If not, the lock is lost.
+  [[nodiscard]] bool has_time();
   // After hold(): why there is no result.
   [[nodiscard]] const std::optional<LockError>& error() const noexcept;
 
@@ -58,8 +63,8 @@ class Acquisition {
 
 // In the order in which all processes acquire them. LockError::invalid if a resource stands there twice.
 [[nodiscard]] LockResult<std::vector<Acquisition>> in_order(std::vector<LockOrder> orders);
-// One inside the other.
-Task<void> hold_all(std::span<Acquisition> locks, const Section& section);
+// One inside the other, from the `from`-th on.
+Task<void> hold_all(std::span<Acquisition> locks, const Section& section, std::size_t from = 0);
 [[nodiscard]] std::optional<LockError> first_error(const std::vector<Acquisition>& locks);
 // For a section that ended cancelled, though nobody had asked its caller to: now it is.
 Task<void> end_cancelled();

@@ -9,7 +9,8 @@
 //     });
 //
 //   sqlite:///path/locks.db               one file, for the processes of one machine. Made if it is not there; its folder is not.
-//   etcd://host:port,host:port/prefix     etcd 3.4 or later, for several machines. etcds:// is TLS; user:password@ before the hosts.
+//   etcd://host:port,host:port/prefix     etcd 3.4 or later, for several machines. etcds:// is TLS; user:password@ before the hosts;
+//                                         then ?timeout=3s, and with TLS &ca=/path&cert=/path&key=/path (PEM files).
 //   memory://name                         the engines of this process that say the same name. For tests.
 //
 // with_engine() opens the store, runs the body, and then gives back what is left. The engine's tasks, a MutexWorkflow per

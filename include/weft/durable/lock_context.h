@@ -17,6 +17,8 @@
 #include <string>
 #include <utility>
 
+#include "weft/core/scope.h"
+
 namespace weft::inline v0::durable {
 
 namespace detail {
@@ -36,6 +38,9 @@ class LockContext {
   [[nodiscard]] std::chrono::nanoseconds lease_left() const;
   // The code under the lock is being cancelled for it, or will be at its next cancel point.
   [[nodiscard]] bool is_lost() const;
+  // Of the code under the lock, for code that does not await: it is asked to stop when the lock is lost, and when its caller is
+  // cancelled. Valid while the function runs.
+  [[nodiscard]] StopToken stop_token() const;
   [[nodiscard]] const std::string& resource_id() const;
 
  private:

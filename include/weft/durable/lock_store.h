@@ -109,7 +109,7 @@ class LockStore {
   virtual Task<LockResult<>> withdraw(TicketNumber ticket) = 0;
   // Forgets the resource if it has no ticket, of anybody. Returns: whether it is forgotten.
   virtual Task<LockResult<bool>> retire(const std::string& resource) = 0;
-  // Ends every ticket of the resource. Returns: how many.
+  // Ends every ticket of the resource, and forgets it. Returns: how many.
   virtual Task<LockResult<std::size_t>> revoke(const std::string& resource) = 0;
   // One resource, or all that are there.
   virtual Task<LockResult<std::vector<ResourceReport>>> report(

@@ -106,10 +106,13 @@ Task<LockResult<UnderLock<Fn, LockContext&>>> run_under(LockOrder order, Fn fn) 
 
 template <class Fn>
 Task<LockResult<UnderLock<Fn, std::vector<LockContext>&>>> run_under_all(
-    std::vector<LockOrder> orders, Fn fn) {
+    std::vector<LockOrder> orders, std::optional<std::chrono::nanoseconds> timeout, Fn fn) {
   using T = UnderLock<Fn, std::vector<LockContext>&>;
   LockResult<std::vector<Acquisition>> locks = in_order(std::move(orders));
   if (!locks) co_return std::unexpected(locks.error());
+  if (timeout && *timeout < TimePoint::max() - now()) {
+    for (Acquisition& lock : *locks) lock.set_deadline(now() + *timeout);
+  }
   std::vector<LockContext> contexts;
   for (Acquisition& lock : *locks) contexts.push_back(lock.context());
   Slot<T> slot;
@@ -150,6 +153,10 @@ class Mutex {
     return run(order(1, options_->acquire_timeout), std::forward<Fn>(fn));
   }
   template <class Fn>
+  [[nodiscard]] auto on_acquire_shared_within(MutexOptions::Duration timeout, Fn&& fn) const {
+    return run(order(1, timeout), std::forward<Fn>(fn));
+  }
+  template <class Fn>
   [[nodiscard]] auto try_acquire_shared(Fn&& fn) const {
     return run(only_if_free(order(1, options_->acquire_timeout)), std::forward<Fn>(fn));
   }
@@ -163,6 +170,11 @@ class Mutex {
  private:
   template <class Fn>
   friend auto on_acquire_all(const std::vector<Mutex>& locks, Fn&& fn);
+  template <class Fn>
+  friend auto on_acquire_all_within(MutexOptions::Duration timeout, const std::vector<Mutex>& locks,
+                                    Fn&& fn);
+  template <class Fn>
+  friend auto try_acquire_all(const std::vector<Mutex>& locks, Fn&& fn);
 
   Mutex(Engine& engine, MutexOptions options);
   [[nodiscard]] detail::LockOrder order(std::uint32_t weight,
@@ -183,16 +195,38 @@ class Mutex {
   std::shared_ptr<const MutexOptions> options_;
 };
 
-// All of them at once: fn is a coroutine function of a std::vector<LockContext>&, in the order of the resources' names, which is
-// the order in which they are acquired, here and everywhere: nobody waits in a circle. If one is lost, fn is cancelled. Each
-// has its own acquire_timeout.
+// All of them at once: fn is a coroutine function of a std::vector<LockContext>&, in the order of the resources' names (then of
+// their engines' URLs), which is the order in which they are acquired, here and everywhere: nobody waits in a circle. If
+// one is lost, fn is cancelled. Each has its own acquire_timeout.
 template <class Fn>
 [[nodiscard]] auto on_acquire_all(const std::vector<Mutex>& locks, Fn&& fn) {
   ::weft::detail::check_callable<Fn>();
   std::vector<detail::LockOrder> orders;
   for (const Mutex& lock : locks)
     orders.push_back(lock.order(detail::kWhole, lock.options().acquire_timeout));
-  return detail::run_under_all<std::decay_t<Fn>>(std::move(orders), std::forward<Fn>(fn));
+  return detail::run_under_all<std::decay_t<Fn>>(std::move(orders), std::nullopt,
+                                                 std::forward<Fn>(fn));
+}
+// With one timeout, for all of them together.
+template <class Fn>
+[[nodiscard]] auto on_acquire_all_within(MutexOptions::Duration timeout,
+                                         const std::vector<Mutex>& locks, Fn&& fn) {
+  ::weft::detail::check_callable<Fn>();
+  std::vector<detail::LockOrder> orders;
+  for (const Mutex& lock : locks) orders.push_back(lock.order(detail::kWhole, timeout));
+  return detail::run_under_all<std::decay_t<Fn>>(std::move(orders), timeout, std::forward<Fn>(fn));
+}
+// All of them, or LockError::busy and none.
+template <class Fn>
+[[nodiscard]] auto try_acquire_all(const std::vector<Mutex>& locks, Fn&& fn) {
+  ::weft::detail::check_callable<Fn>();
+  std::vector<detail::LockOrder> orders;
+  for (const Mutex& lock : locks) {
+    orders.push_back(
+        Mutex::only_if_free(lock.order(detail::kWhole, lock.options().acquire_timeout)));
+  }
+  return detail::run_under_all<std::decay_t<Fn>>(std::move(orders), std::nullopt,
+                                                 std::forward<Fn>(fn));
 }
 
 class Semaphore {
@@ -203,22 +237,28 @@ class Semaphore {
   // Takes one permit while fn runs.
   template <class Fn>
   [[nodiscard]] auto on_acquire(Fn&& fn) const {
-    return run(false, std::forward<Fn>(fn));
+    return run(options_->acquire_timeout, false, std::forward<Fn>(fn));
+  }
+  template <class Fn>
+  [[nodiscard]] auto on_acquire_within(MutexOptions::Duration timeout, Fn&& fn) const {
+    return run(timeout, false, std::forward<Fn>(fn));
   }
   template <class Fn>
   [[nodiscard]] auto try_acquire(Fn&& fn) const {
-    return run(true, std::forward<Fn>(fn));
+    return run(options_->acquire_timeout, true, std::forward<Fn>(fn));
   }
+  // Engine::revoke() of this resource: whoever has a permit loses it.
+  Task<LockResult<std::size_t>> force_kill() const;
+
   [[nodiscard]] const std::string& resource_id() const noexcept { return options_->resource_id; }
   [[nodiscard]] std::uint32_t permits() const noexcept { return permits_; }
 
  private:
   Semaphore(Engine& engine, SemaphoreOptions options);
   template <class Fn>
-  auto run(bool only_if_free, Fn&& fn) const {
+  auto run(MutexOptions::Duration timeout, bool only_if_free, Fn&& fn) const {
     ::weft::detail::check_callable<Fn>();
-    detail::LockOrder order{engine_,     options_, 1, permits_, options_->acquire_timeout,
-                            only_if_free};
+    detail::LockOrder order{engine_, options_, 1, permits_, timeout, only_if_free};
     return detail::run_under<std::decay_t<Fn>>(std::move(order), std::forward<Fn>(fn));
   }
 

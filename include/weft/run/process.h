@@ -13,7 +13,7 @@
 //     Result<ExitStatus> status = co_await sort.wait();
 //
 // A child starts with nothing of this process's but what it was given: its three standard streams,
-// no other descriptor, no blocked signal, no ignored one.
+// no other descriptor, no blocked signal, no ignored one, unless the options say so.
 //
 // Who ends it     run_process() ends it when cancelled: SIGTERM, a grace period, SIGKILL. wait() does
 //                 not. A Process that is dropped before its end was waited for is killed at once,
@@ -85,6 +85,10 @@ struct ProcessOptions {
   // A process group of its own: Ctrl-C at the terminal does not reach it, and kill() and
   // everything that ends it reaches those that it has started, too.
   bool own_group = false;
+  // For a program that stands for another one: descriptors of this process that are not
+  // close-on-exec are the child's too, and so are, of these signals, those that are ignored here.
+  bool keep_descriptors = false;
+  std::vector<int> keep_ignored;
   bool use_pidfd = true;  // false: as on a kernel before 5.3: its end is polled for
 };
 

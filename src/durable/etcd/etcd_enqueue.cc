@@ -43,19 +43,29 @@ class EtcdStore::Placing {
     value.capacity = request.capacity;
     value.enqueued = std::chrono::system_clock::now();
     value_ = write_ticket(value);
-    key_ = store.book_.begin(request).key;
+    is_first_ = store.book_.find(request.number) == nullptr;
+    Ticket& ticket = store.book_.begin(request);
+    ticket.is_clean = false;
+    key_ = ticket.key;
   }
 
   Task<LockResult<Placed>> operator()() {
     for (int round = 0; round < kRoundsMax; ++round) {
-      Outcome<LeaseId> lease = co_await store_.leases_.obtain(request_.lease, deadline_);
+      Outcome<LeaseId> lease = co_await obtain_lease();
       if (!lease) co_return std::unexpected(lease.error().lock_error());
+      if (!is_capacity_there_) {
+        Outcome<LeaseId> other = co_await store_.capacity_lease(deadline_);
+        if (!other) co_return std::unexpected(other.error().lock_error());
+        capacity_lease_ = *other;
+      }
       Outcome<Reply> reply = co_await put(*lease);
       if (!reply && reply.error().code() == Code::not_found) {
         store_.leases_.drop(*lease);
+        store_.capacity_lease_ = 0;  // it may have been that one
         continue;
       }
       if (!reply) co_return std::unexpected(reply.error().lock_error());
+      was_repeated_ = was_repeated_ || reply->repeated;
       LockResult<std::optional<Placed>> placed = co_await read(reply->json, *lease);
       if (!placed) co_return std::unexpected(std::move(placed.error()));
       if (*placed) co_return **placed;
@@ -65,7 +75,20 @@ class EtcdStore::Placing {
                   "others were always faster, " + std::to_string(kRoundsMax) + " times"));
   }
 
+  // Every attempt to put it has been answered: none comes late.
+  [[nodiscard]] bool is_clean() const noexcept { return is_first_ && !was_repeated_; }
+
  private:
+  // The ticket's own, of an earlier try too: what that one has put is under it.
+  Task<Outcome<LeaseId>> obtain_lease() {
+    const Ticket* ticket = store_.book_.find(request_.number);
+    if (ticket && !store_.leases_.has_ended(ticket->lease)) co_return ticket->lease;
+    Outcome<LeaseId> lease = co_await store_.leases_.obtain(request_.lease, deadline_);
+    if (!lease) co_return lease;
+    if (Ticket* placed = store_.book_.find(request_.number)) placed->lease = *lease;
+    co_return lease;
+  }
+
   // Puts the ticket under the lease, which at the same time begins anew if it must.
   Task<Outcome<Reply>> put(LeaseId lease) {
     if (!store_.leases_.needs_keep_alive(lease, request_.lease)) {
@@ -88,11 +111,11 @@ class EtcdStore::Placing {
     const Keyspan queue = store_.keys_.tickets(request_.resource);
     Txn txn;
     txn.if_created_at(key_, 0);
-    if (request_.only_if_free) txn.if_all_created_by(queue, not_after_);
+    if (request_.only_if_free || !is_capacity_there_) txn.if_all_created_by(queue, not_after_);
     if (is_capacity_there_) {
       txn.if_value(capacity_key, capacity);
     } else {
-      txn.if_created_at(capacity_key, 0).then_put(capacity_key, capacity);
+      txn.if_created_at(capacity_key, 0).then_put(capacity_key, capacity, capacity_lease_);
     }
     txn.then_put(key_, value_, lease).then_range(queue);
     return std::move(txn.else_range(Keyspan::one(capacity_key)).else_range(queue));
@@ -122,10 +145,11 @@ class EtcdStore::Placing {
     const auto capacity = range_at(answer, 0);
     if (!capacity) co_return malformed();
     is_capacity_there_ = !capacity->empty();
-    if (is_capacity_there_ && capacity->front().value != std::to_string(request_.capacity)) {
-      co_return std::unexpected(
-          capacity_mismatch(request_.resource, request_.capacity, capacity->front().value));
-    }
+    LockResult<> checked =
+        is_capacity_there_
+            ? check_capacity(request_.resource, request_.capacity, capacity->front().value)
+            : check_capacities(request_.resource, request_.capacity, *queue);
+    if (!checked) co_return std::unexpected(std::move(checked.error()));
     if (request_.only_if_free && total_weight(*queue) + request_.weight > request_.capacity) {
       Placed refused;
       refused.standing = Standing::refused;
@@ -138,12 +162,15 @@ class EtcdStore::Placing {
   }
 
   Placed found(const Place& place) {
+    if (Ticket* ticket = store_.book_.find(request_.number)) ticket->is_clean = is_clean();
     store_.book_.place(request_.number, place);
     store_.wake_settling();
+    // The watch may have told its end while this answer was on its way: then that follows.
+    const bool is_granted = place.granted && store_.book_.find(request_.number);
     Placed placed;
-    placed.standing = place.granted ? Standing::granted : Standing::queued;
-    if (place.granted) placed.tokens = tokens_of(place.created);
-    if (!place.granted) placed.ahead = place.ahead;
+    placed.standing = is_granted ? Standing::granted : Standing::queued;
+    if (is_granted) placed.tokens = tokens_of(place.created);
+    if (!is_granted) placed.ahead = place.ahead;
     return placed;
   }
 
@@ -151,19 +178,26 @@ class EtcdStore::Placing {
   const TicketRequest& request_;
   const TimePoint deadline_;
   std::string value_, key_;
+  bool is_first_ = true;       // no try of an earlier enqueue() can be under way
+  bool was_repeated_ = false;  // one of ours can
   bool is_capacity_there_ = true;
-  Revision not_after_ = 0;  // with only_if_free: no ticket that was created later may be there
+  LeaseId capacity_lease_ = 0;  // if it is not
+  // With only_if_free, or without a capacity: no ticket that was created later may be there.
+  Revision not_after_ = 0;
 };
 
 Task<LockResult<Placed>> EtcdStore::enqueue(const TicketRequest& request) {
   LockResult<> checked = check(request);
   if (!checked) co_return std::unexpected(std::move(checked.error()));
+  forget_doubtful();
   Placing placing(*this, request);
   LockResult<Placed> placed = co_await placing();
   const bool is_final =
       placed ? placed->standing == Standing::refused : !placed.error().is_passing();
   // If an attempt comes late after all, its key is a stray.
   if (is_final) {
+    if (const Ticket* ticket = book_.find(request.number); ticket && placed && placing.is_clean())
+      leases_.spare(ticket->lease);
     book_.forget(request.number);
     wake_settling();
   }

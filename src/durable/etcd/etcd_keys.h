@@ -3,8 +3,8 @@
 // Where the store's keys lie, and what is in them.
 //
 //   <prefix>/schema                                       "1"
-//   <prefix>/r/<resource>/capacity                        "4"
-//   <prefix>/r/<resource>/t/<session>/<number>            a ticket, as JSON; lives as long as the session's lease
+//   <prefix>/r/<resource>/capacity                        "4"; lives for EtcdStore::kCapacityLease, and as its tickets say
+//   <prefix>/r/<resource>/t/<session>/<number>            a ticket, as JSON; lives as long as its lease
 //
 // The resource is percent-encoded: no '/' in it. Session: 16 hexadecimal digits. A ticket is never written twice, so that
 // the order of creation is that of arrival.

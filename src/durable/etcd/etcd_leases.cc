@@ -2,8 +2,10 @@
 #include "durable/etcd/etcd_leases.h"
 
 #include <algorithm>
-#include <iterator>
 #include <random>
+#include <utility>
+
+#include "weft/core/combinators.h"
 
 namespace weft::inline v0::durable::etcd {
 
@@ -20,20 +22,32 @@ std::int64_t Leases::whole_seconds(std::chrono::nanoseconds length) noexcept {
   return std::max<std::int64_t>(1, std::chrono::ceil<std::chrono::seconds>(length).count());
 }
 
-std::map<LeaseId, Leases::Lease>::const_iterator Leases::find_living(std::int64_t asked) const {
-  return std::ranges::find_if(leases_, [&](const auto& each) {
-    return each.second.asked == asked && now() < each.second.begun + each.second.length;
-  });
+bool Leases::is_over(const Lease& lease) { return now() >= lease.begun + lease.length; }
+
+bool Leases::has_ended(LeaseId lease) const {
+  const auto found = leases_.find(lease);
+  return found == leases_.end() || is_over(found->second);
+}
+
+void Leases::spare(LeaseId lease) {
+  if (const auto found = leases_.find(lease); found != leases_.end())
+    spare_[found->second.asked].push_back(lease);
 }
 
 Task<Outcome<LeaseId>> Leases::obtain(std::chrono::nanoseconds length, TimePoint deadline) {
   const std::int64_t seconds = whole_seconds(length);
-  if (const auto living = find_living(seconds); living != leases_.end()) co_return living->first;
-  auto lock = co_await granting_.lock();
-  if (const auto living = find_living(seconds); living != leases_.end()) co_return living->first;
-  // By our clock these have ended; etcd, where they live a little longer, ends them by itself.
-  std::erase_if(leases_,
-                [&](const auto& each) { return now() >= each.second.begun + each.second.length; });
+  if (const auto found = spare_.find(seconds); found != spare_.end()) {
+    std::vector<LeaseId> left = std::move(found->second);
+    spare_.erase(found);
+    const LeaseId last = left.back();
+    left.pop_back();
+    const bool is_living = !has_ended(last);
+    // If the last one has ended, so have the others.
+    if (is_living && !left.empty()) spare_.emplace(seconds, std::move(left));
+    if (is_living) co_return last;
+  }
+  // Tickets that are renewed are not among them; etcd, where they live a little longer, ends them by itself.
+  std::erase_if(leases_, [](const auto& each) { return is_over(each.second); });
   const LeaseId id = fresh_id();
   Lease lease;
   lease.asked = seconds;
@@ -75,14 +89,18 @@ Task<Outcome<bool>> Leases::keep_alive(LeaseId lease, TimePoint deadline) {
 
 void Leases::drop(LeaseId lease) { leases_.erase(lease); }
 
+Task<void> Leases::revoke(LeaseId lease, TimePoint deadline) {
+  std::string json = lease_request(lease);
+  static_cast<void>(co_await client_.call("/v3/lease/revoke", std::move(json), deadline));
+}
+
 Task<void> Leases::revoke_all(TimePoint deadline) {
-  while (!leases_.empty()) {
-    const LeaseId id = leases_.begin()->first;
-    leases_.erase(leases_.begin());
-    std::string json = lease_request(id);
-    Outcome<Reply> reply = co_await client_.call("/v3/lease/revoke", std::move(json), deadline);
-    if (!reply && reply.error().kind() == Failure::unreachable) co_return;
+  spare_.clear();
+  std::vector<Task<void>> calls;
+  for (const auto& [id, lease] : std::exchange(leases_, {})) {
+    if (!is_over(lease)) calls.push_back(revoke(id, deadline));
   }
+  co_await all_of(std::move(calls));
 }
 
 }  // namespace weft::inline v0::durable::etcd

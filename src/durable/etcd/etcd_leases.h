@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-// durable::etcd::Leases: the session's leases in etcd, one for each length that is in use.
+// durable::etcd::Leases: the session's leases in etcd, one for each ticket.
 //
-// A lease is granted when a ticket needs one, and kept alive by the renewals of its tickets: when there are none it ends by
-// itself. A ticket that joins an older lease begins it anew, so that it has its whole length before it.
+// A ticket's lease is kept alive by that ticket's renewals and by nothing else: when they end, it ends, and the ticket with it,
+// whatever the session does for others. A lease whose ticket is known to be gone serves the next ticket, which begins it
+// anew: who comes one after the other costs etcd no lease each. One that is in doubt is never used again, and ends by itself.
 //
 // etcd counts in seconds, and takes no less than one or two: leases are lengthened, never shortened.
 #include <chrono>
 #include <cstdint>
 #include <map>
-#include <set>
+#include <vector>
 
 #include "durable/etcd/etcd_client.h"
 #include "durable/etcd/etcd_messages.h"
-#include "weft/sync/local_mutex.h"
 
 namespace weft::inline v0::durable::etcd {
 
@@ -21,12 +21,16 @@ class Leases {
  public:
   explicit Leases(Client& client) : client_(client) {}
 
-  // One that is long enough, and that had not ended when it was last heard of.
+  // One that is long enough, that nobody else has, and that had not ended when it was last heard of.
   [[nodiscard]] Task<Outcome<LeaseId>> obtain(std::chrono::nanoseconds length, TimePoint deadline);
+  // Requires: nothing is under it, and nothing can be put there any more, however late.
+  void spare(LeaseId lease);
   // Whether a ticket that joins now could have less than `length` before it.
   [[nodiscard]] bool needs_keep_alive(LeaseId lease, std::chrono::nanoseconds length) const;
   // False: it has ended.
   [[nodiscard]] Task<Outcome<bool>> keep_alive(LeaseId lease, TimePoint deadline);
+  // By our clock, which is ahead of etcd's: it begins before the question is sent.
+  [[nodiscard]] bool has_ended(LeaseId lease) const;
   // It has ended.
   void drop(LeaseId lease);
   // Ends them all, as far as etcd can be reached.
@@ -41,11 +45,13 @@ class Leases {
     std::chrono::seconds length{};  // what etcd has made of it
     TimePoint begun;                // before the request was sent
   };
-  [[nodiscard]] std::map<LeaseId, Lease>::const_iterator find_living(std::int64_t asked) const;
+  [[nodiscard]] static bool is_over(const Lease& lease);
+  [[nodiscard]] Task<void> revoke(LeaseId lease, TimePoint deadline);
 
   Client& client_;
-  LocalMutex granting_;
   std::map<LeaseId, Lease> leases_;
+  // By the seconds that were asked for. The last one was used last, and so lives longest: those that are not needed end.
+  std::map<std::int64_t, std::vector<LeaseId>> spare_;
 };
 
 }  // namespace weft::inline v0::durable::etcd

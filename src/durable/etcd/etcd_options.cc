@@ -3,10 +3,14 @@
 
 #include <algorithm>
 #include <charconv>
+#include <fstream>
+#include <iterator>
 #include <optional>
 #include <utility>
 
 #include "weft/http/message.h"
+#include "weft/tls/context.h"
+#include "weft/tls/identity.h"
 
 namespace weft::inline v0::durable {
 
@@ -15,10 +19,14 @@ namespace {
 constexpr std::uint16_t kDefaultPort = 2379;
 constexpr std::size_t kPrefixBytesMax = 256;
 constexpr std::size_t kEndpointsMax = 32;
+constexpr std::chrono::milliseconds kTimeoutMin{100};
+constexpr std::chrono::milliseconds kTimeoutMax = std::chrono::minutes(10);
 
 std::unexpected<LockError> wrong(std::string_view what) {
   std::string text(what);
-  text += "; write etcd://[user:password@]host:port[,host:port…][/prefix]";
+  text +=
+      "; write etcd://[user:password@]host:port[,host:port…][/prefix]"
+      "[?timeout=3s&ca=/path&cert=/path&key=/path]";
   return std::unexpected(LockError(LockError::invalid, text));
 }
 
@@ -59,14 +67,99 @@ LockResult<> parse_prefix(std::string_view text, EtcdOptions& options) {
     return wrong("the prefix in the etcd URL is longer than " + std::to_string(kPrefixBytesMax) +
                  " bytes");
   }
-  if (std::ranges::any_of(text, [](char c) { return c == '?' || c == '#'; })) {
-    return wrong("the etcd URL has a '?' or '#': it takes no options");
-  }
+  if (text.contains('#')) return wrong("the etcd URL has a '#'");
   options.prefix = std::move(*prefix);
   return {};
 }
 
+// "1500ms", "3s", "2m".
+std::optional<std::chrono::milliseconds> parse_time(std::string_view text) {
+  std::int64_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  const std::string_view unit(end, text.data() + text.size());
+  if (error != std::errc() || count < 0 || count > kTimeoutMax.count()) return std::nullopt;
+  const std::int64_t scale = unit == "ms" ? 1 : unit == "s" ? 1'000 : unit == "m" ? 60'000 : 0;
+  const std::chrono::milliseconds time(count * scale);
+  if (time < kTimeoutMin || time > kTimeoutMax) return std::nullopt;
+  return time;
+}
+
+LockResult<> parse_option(std::string_view text, EtcdOptions& options) {
+  const std::size_t equals = std::min(text.find('='), text.size());
+  const std::string_view name = text.substr(0, equals);
+  std::optional<std::string> value =
+      http::percent_decoded(text.substr(std::min(equals + 1, text.size())));
+  if (!value) return wrong("a %-escape in the options of the etcd URL is wrong");
+  if (name == "timeout") {
+    const std::optional<std::chrono::milliseconds> time = parse_time(*value);
+    if (!time) return wrong("timeout in the etcd URL is a time from 100ms to 10m");
+    options.call_timeout = *time;
+    options.attempt_timeout = std::min(options.attempt_timeout, *time);
+    return {};
+  }
+  std::string* path = name == "ca"     ? &options.ca_path
+                      : name == "cert" ? &options.certificate_path
+                      : name == "key"  ? &options.key_path
+                                       : nullptr;
+  if (!path) return wrong("the etcd URL has an unknown option \"" + std::string(name) + "\"");
+  if (value->empty()) return wrong(std::string(name) + " in the etcd URL names no file");
+  *path = std::move(*value);
+  return {};
+}
+
+LockResult<> parse_options(std::string_view text, bool is_tls, EtcdOptions& options) {
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('&'), text.size());
+    LockResult<> parsed = parse_option(text.substr(0, end), options);
+    if (!parsed) return parsed;
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  if (options.certificate_path.empty() != options.key_path.empty())
+    return wrong(
+        "the etcd URL has a certificate without its key, or a key without its certificate");
+  if (!is_tls && !(options.ca_path.empty() && options.key_path.empty()))
+    return wrong("ca, cert and key are for etcds://");
+  return {};
+}
+
+std::unexpected<LockError> unusable(const std::string& path, const std::error_code& error) {
+  return std::unexpected(LockError(LockError::invalid, path + ": " + error.message()));
+}
+
+LockResult<std::string> read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file || text.empty()) {
+    return std::unexpected(LockError(
+        LockError::invalid, path + " cannot be read, or is empty: look at ca= of the URL"));
+  }
+  return text;
+}
+
 }  // namespace
+
+LockResult<> load_certificates(EtcdOptions& options) {
+  if (options.ca_path.empty() && options.certificate_path.empty()) return {};
+  tls::ClientOptions trusts;
+  trusts.alpn = {"http/1.1"};
+  if (!options.ca_path.empty()) {
+    LockResult<std::string> roots = read_file(options.ca_path);
+    if (!roots) return std::unexpected(std::move(roots.error()));
+    trusts.roots_pem = std::move(*roots);
+    trusts.system_roots = false;  // theirs is a world of its own
+  }
+  if (!options.certificate_path.empty()) {
+    Result<tls::Identity> identity = tls::load_identity(options.certificate_path, options.key_path);
+    if (!identity) return unusable(options.certificate_path, identity.error());
+    trusts.identity = std::move(*identity);
+  }
+  Result<tls::ClientContext> context = tls::ClientContext::create(std::move(trusts));
+  if (!context) return unusable("the certificates of the etcd URL", context.error());
+  http::ConnectorOptions made;
+  made.tls = std::move(*context);
+  options.connector = std::make_shared<http::TcpConnector>(std::move(made));
+  return {};
+}
 
 LockResult<EtcdOptions> parse_etcd_url(std::string_view url) {
   http::Scheme scheme = http::Scheme::http;
@@ -80,6 +173,12 @@ LockResult<EtcdOptions> parse_etcd_url(std::string_view url) {
     return wrong("this is no etcd URL");
   }
   EtcdOptions options;
+  if (const std::size_t mark = rest.find('?'); mark != rest.npos) {
+    LockResult<> parsed =
+        parse_options(rest.substr(mark + 1), scheme == http::Scheme::https, options);
+    if (!parsed) return std::unexpected(std::move(parsed.error()));
+    rest = rest.substr(0, mark);
+  }
   const std::size_t slash = std::min(rest.find('/'), rest.size());
   std::string_view hosts = rest.substr(0, slash);
   if (slash < rest.size()) {

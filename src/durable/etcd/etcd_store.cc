@@ -11,6 +11,7 @@
 
 #include "durable/etcd/http_transport.h"
 #include "durable/etcd/malformed.h"
+#include "weft/core/combinators.h"
 
 namespace weft::inline v0::durable {
 
@@ -25,12 +26,6 @@ std::uint64_t fresh_session() {
 
 std::unexpected<LockError> error_of(const Failure& failure) {
   return std::unexpected(failure.lock_error());
-}
-
-LockResult<> check_capacity(const std::string& resource, std::uint32_t wanted,
-                            std::string_view there) {
-  if (there == std::to_string(wanted)) return {};
-  return std::unexpected(capacity_mismatch(resource, wanted, there));
 }
 
 }  // namespace
@@ -49,6 +44,8 @@ EtcdStore::~EtcdStore() = default;
 LockResult<std::unique_ptr<LockStore>> make_etcd_store(std::string_view url) {
   LockResult<EtcdOptions> options = parse_etcd_url(url);
   if (!options) return std::unexpected(std::move(options.error()));
+  LockResult<> loaded = load_certificates(*options);
+  if (!loaded) return std::unexpected(std::move(loaded.error()));
   return std::make_unique<EtcdStore>(std::move(*options));
 }
 
@@ -84,19 +81,46 @@ Task<void> EtcdStore::close() {
   listener_ = nullptr;
 }
 
+Task<Outcome<LeaseId>> EtcdStore::capacity_lease(TimePoint deadline) {
+  if (capacity_lease_ != 0 && now() < capacity_lease_until_) co_return capacity_lease_;
+  const TimePoint until = now() + kCapacityLease / 2;
+  Outcome<LeaseId> lease = co_await leases_.obtain(kCapacityLease, deadline);
+  if (!lease) co_return lease;
+  capacity_lease_ = *lease;
+  capacity_lease_until_ = until;
+  co_return lease;
+}
+
+// A capacity may have ended before its tickets: then they say what it was, and it is put only if there are no others since.
 Task<LockResult<>> EtcdStore::join(const std::string& resource, std::uint32_t capacity) {
+  const TimePoint deadline = client_.deadline();
   const std::string key = keys_.capacity(resource);
-  Txn txn;
-  txn.if_created_at(key, 0).then_put(key, std::to_string(capacity)).else_range(Keyspan::one(key));
-  Outcome<Reply> reply = co_await commit(std::move(txn), client_.deadline());
-  if (!reply) co_return error_of(reply.error());
-  if (reply->json["succeeded"].is_true()) {
-    expect_event(read_revision(reply->json));
-    co_return {};
+  Revision not_after = 0;
+  while (now() < deadline) {
+    Outcome<LeaseId> lease = co_await capacity_lease(deadline);
+    if (!lease) co_return error_of(lease.error());
+    Txn txn;
+    txn.if_created_at(key, 0).if_all_created_by(keys_.tickets(resource), not_after);
+    txn.then_put(key, std::to_string(capacity), *lease);
+    txn.else_range(Keyspan::one(key)).else_range(keys_.tickets(resource));
+    Outcome<Reply> reply = co_await commit(std::move(txn), deadline);
+    if (!reply && reply.error().code() == Code::not_found) {
+      capacity_lease_ = 0;
+      continue;
+    }
+    if (!reply) co_return error_of(reply.error());
+    if (reply->json["succeeded"].is_true()) {
+      expect_event(read_revision(reply->json));
+      co_return {};
+    }
+    const auto pairs = range_at(reply->json, 0), queue = range_at(reply->json, 1);
+    if (!pairs || !queue) co_return malformed();
+    if (!pairs->empty()) co_return check_capacity(resource, capacity, pairs->front().value);
+    LockResult<> checked = check_capacities(resource, capacity, *queue);
+    if (!checked) co_return checked;
+    not_after = read_revision(reply->json);
   }
-  const auto pairs = range_at(reply->json, 0);
-  if (!pairs || pairs->empty()) co_return malformed();
-  co_return check_capacity(resource, capacity, pairs->front().value);
+  co_return std::unexpected(LockError(LockError::unreachable, "others were always faster"));
 }
 
 // --- Tickets --------------------------------------------------------------------------------------
@@ -104,17 +128,15 @@ Task<LockResult<>> EtcdStore::join(const std::string& resource, std::uint32_t ca
 Task<LockResult<std::vector<TicketNumber>>> EtcdStore::renew(std::vector<TicketNumber> tickets) {
   const TimePoint deadline = client_.deadline();
   std::vector<TicketNumber> missing;
-  std::set<LeaseId> leases;
+  std::vector<Task<Outcome<bool>>> calls;  // the pool of connections bounds them
   std::erase_if(tickets, [&](TicketNumber number) {
     const Ticket* ticket = book_.find(number);
     if (!ticket) missing.push_back(number);
-    if (ticket && ticket->lease != 0) leases.insert(ticket->lease);
+    if (ticket && ticket->lease != 0) calls.push_back(leases_.keep_alive(ticket->lease, deadline));
     return !ticket;
   });
-  for (const LeaseId lease : leases) {
-    Outcome<bool> alive = co_await leases_.keep_alive(lease, deadline);
-    if (!alive) co_return error_of(alive.error());
-  }
+  auto alive = co_await all_of(std::move(calls));
+  if (!alive) co_return error_of(alive.error());
   // Who is there is read after that: a lease that has ended has taken its tickets with it.
   LockResult<> looked = co_await look_at(std::move(tickets), missing, deadline);
   if (!looked) co_return std::unexpected(std::move(looked.error()));
@@ -139,9 +161,9 @@ Task<LockResult<>> EtcdStore::look_at_some(std::vector<TicketNumber> tickets,
                                            std::vector<TicketNumber>& missing, TimePoint deadline) {
   Txn txn;
   std::set<std::string> resources;
+  // Who has left the book meanwhile was given back, or is told as gone.
   std::erase_if(tickets, [&](TicketNumber number) {
     const Ticket* ticket = book_.find(number);
-    if (!ticket) missing.push_back(number);
     if (ticket) txn.then_range(Keyspan::one(ticket->key), Wanted::keys);
     if (ticket && ticket->phase == Phase::queued) resources.insert(ticket->resource);
     return !ticket;
@@ -155,11 +177,11 @@ Task<LockResult<>> EtcdStore::look_at_some(std::vector<TicketNumber> tickets,
     const auto pairs = range_at(reply->json, at++);
     if (!pairs) co_return malformed();
     const Ticket* ticket = book_.find(number);
-    // Who is asked for at this moment hears from that.
-    if (!pairs->empty() || (ticket && ticket->phase == Phase::asking)) continue;
-    if (ticket && ticket->phase != Phase::ending) {
-      book_.forget(number, read_revision(reply->json));
-    }
+    // Who is asked for, or given back, at this moment hears from that.
+    const bool is_known =
+        ticket && (ticket->phase == Phase::queued || ticket->phase == Phase::granted);
+    if (!pairs->empty() || !is_known) continue;
+    book_.forget(number, read_revision(reply->json));
     missing.push_back(number);
   }
   const Revision revision = read_revision(reply->json);
@@ -183,9 +205,8 @@ Task<LockResult<>> EtcdStore::release(TicketNumber number, TokenBlock tokens) {
   Txn txn;
   txn.if_created_at(ticket->key, ticket->created).then_delete(Keyspan::one(ticket->key));
   Outcome<Reply> reply = co_await commit(std::move(txn), client_.deadline());
-  if (!reply) co_return error_of(reply.error());
-  book_.forget(number, read_revision(reply->json));
-  wake_settling();
+  if (!reply) co_return not_ended(number, reply.error());
+  has_ended(number, read_revision(reply->json));
   if (reply->json["succeeded"].is_true()) {
     expect_event(read_revision(reply->json));
     co_return {};
@@ -203,11 +224,37 @@ Task<LockResult<>> EtcdStore::withdraw(TicketNumber number) {
   std::string json = delete_request(Keyspan::one(ticket->key));
   Outcome<Reply> reply =
       co_await client_.call("/v3/kv/deleterange", std::move(json), client_.deadline());
-  if (!reply) co_return error_of(reply.error());
-  book_.forget(number, read_revision(reply->json));
-  wake_settling();
+  if (!reply) co_return not_ended(number, reply.error());
+  has_ended(number, read_revision(reply->json));
   if (reply->json["deleted"].integer().value_or(0) > 0) expect_event(read_revision(reply->json));
   co_return {};
+}
+
+void EtcdStore::has_ended(TicketNumber number, Revision revision) {
+  doubtful_.erase(number);
+  if (const Ticket* ticket = book_.find(number); ticket && ticket->is_clean)
+    leases_.spare(ticket->lease);
+  book_.forget(number, revision);
+  wake_settling();
+}
+
+std::unexpected<LockError> EtcdStore::not_ended(TicketNumber number, const Failure& failure) {
+  LockError error = failure.lock_error();
+  if (error.is_passing()) {
+    doubtful_.insert(number);  // to be asked again
+  } else {
+    book_.forget(number);
+  }
+  return std::unexpected(std::move(error));
+}
+
+void EtcdStore::forget_doubtful() {
+  std::erase_if(doubtful_, [&](TicketNumber number) {
+    const Ticket* ticket = book_.find(number);
+    const bool is_over = !ticket || leases_.has_ended(ticket->lease);
+    if (ticket && is_over) book_.forget(number);
+    return is_over;
+  });
 }
 
 // --- Resources ------------------------------------------------------------------------------------
@@ -222,11 +269,14 @@ Task<LockResult<bool>> EtcdStore::retire(const std::string& resource) {
 }
 
 Task<LockResult<std::size_t>> EtcdStore::revoke(const std::string& resource) {
-  std::string json = delete_request(keys_.tickets(resource));
-  Outcome<Reply> reply =
-      co_await client_.call("/v3/kv/deleterange", std::move(json), client_.deadline());
+  Txn txn;
+  txn.then_delete(keys_.tickets(resource)).then_delete(Keyspan::one(keys_.capacity(resource)));
+  Outcome<Reply> reply = co_await commit(std::move(txn), client_.deadline());
   if (!reply) co_return error_of(reply.error());
-  const std::optional<std::int64_t> deleted = reply->json["deleted"].integer();
+  const auto responses = reply->json["responses"].items();
+  if (responses.size() != 2) co_return malformed();
+  const std::optional<std::int64_t> deleted =
+      responses[0]["response_delete_range"]["deleted"].integer();
   if (!deleted || *deleted < 0) co_return malformed();
   if (*deleted > 0) expect_event(read_revision(reply->json));
   co_return static_cast<std::size_t>(*deleted);

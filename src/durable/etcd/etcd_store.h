@@ -2,7 +2,7 @@
 #pragma once
 // durable::EtcdStore: the queue of a lock, kept by an etcd cluster (3.4 or later). The store of etcd:// and etcds://.
 //
-// A ticket is a key under a lease of the session's, and the queue of a resource its tickets in the order of their creation:
+// A ticket is a key under a lease of its own, and the queue of a resource its tickets in the order of their creation:
 // etcd's revisions are the order of arrival. Nobody grants anything: a ticket is granted when those before it, and it, fit
 // into the capacity, which each session sees by itself, from a list of the queue or from its one watch of all of them. That a ticket is
 // still there is read from the majority before it is called granted, so that one whose lease has ended meanwhile never is.
@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,6 +42,8 @@ class EtcdStore final : public LockStore {
   static constexpr std::uint32_t kTokensMax = std::uint32_t{1} << 20;
   // A key of ours that the book does not know is left alone so long: mostly its end is on its way.
   static constexpr std::chrono::milliseconds kStrayAge{1'000};
+  // A capacity is known for so long, if nobody enqueues: what a process has left that died.
+  static constexpr std::chrono::seconds kCapacityLease{60};
 
   // transport: none: etcd::HttpTransport.
   explicit EtcdStore(EtcdOptions options, std::unique_ptr<etcd::Transport> transport = nullptr);
@@ -69,11 +72,20 @@ class EtcdStore final : public LockStore {
 
   // A transaction, and its answer.
   Task<etcd::Outcome<etcd::Reply>> commit(etcd::Txn txn, TimePoint deadline);
+  // For capacities that are put now. It is never renewed: who needs one that has ended puts it anew.
+  Task<etcd::Outcome<etcd::LeaseId>> capacity_lease(TimePoint deadline);
   // Keeps what these tickets and their queues are.
   Task<LockResult<>> look_at(std::vector<TicketNumber> tickets, std::vector<TicketNumber>& missing,
                              TimePoint deadline);
   Task<LockResult<>> look_at_some(std::vector<TicketNumber> tickets,
                                   std::vector<TicketNumber>& missing, TimePoint deadline);
+  // A release() or withdraw() was answered.
+  void has_ended(TicketNumber number, etcd::Revision revision);
+  // It was not, or etcd refuses it: the ticket ends with its lease, which nobody keeps alive any more.
+  [[nodiscard]] std::unexpected<LockError> not_ended(TicketNumber number,
+                                                     const etcd::Failure& failure);
+  // Those of them whose lease has ended.
+  void forget_doubtful();
   // Tells who is granted, and who is gone, when there is news.
   Task<void> settle();
   Task<bool> confirm_grants();
@@ -91,6 +103,9 @@ class EtcdStore final : public LockStore {
   etcd::Client client_;
   etcd::Leases leases_;
   etcd::TicketBook book_;
+  etcd::LeaseId capacity_lease_ = 0;
+  TimePoint capacity_lease_until_;   // then another one is taken
+  std::set<TicketNumber> doubtful_;  // whose release() or withdraw() may be made again
   Listener* listener_ = nullptr;
 
   etcd::Revision watched_ = 0;   // every event up to here has been seen

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "durable/etcd/etcd_keys.h"
 #include "durable/etcd/etcd_messages.h"
 #include "weft/durable/lock_error.h"
 
@@ -23,6 +24,24 @@ namespace weft::inline v0::durable::etcd {
   std::string text = "\"" + resource + "\" is used with capacity ";
   text.append(there).append(" by others, and with ").append(std::to_string(wanted)).append(" here");
   return LockError(LockError::mismatch, text);
+}
+
+[[nodiscard]] inline LockResult<> check_capacity(const std::string& resource, std::uint32_t wanted,
+                                                 std::string_view there) {
+  if (there == std::to_string(wanted)) return {};
+  return std::unexpected(capacity_mismatch(resource, wanted, there));
+}
+
+// By the tickets that are there.
+[[nodiscard]] inline LockResult<> check_capacities(const std::string& resource,
+                                                   std::uint32_t wanted,
+                                                   const std::vector<KeyValue>& queue) {
+  for (const KeyValue& each : queue) {
+    LockResult<> checked =
+        check_capacity(resource, wanted, std::to_string(read_ticket(each.value).capacity));
+    if (!checked) return checked;
+  }
+  return {};
 }
 
 // The answer to the which-th operation of a transaction, which is a range.

@@ -34,7 +34,8 @@ enum class Phase {
 struct Ticket {
   std::string resource, key;
   std::uint32_t capacity = 1;
-  LeaseId lease = 0;
+  LeaseId lease = 0;      // its own; 0: none yet
+  bool is_clean = false;  // it was put once, and no other attempt to put it can be under way
   Phase phase = Phase::asking;
   Revision created = 0;           // 0: not known to be there
   Revision erased = 0;            // the last that we heard of

@@ -95,16 +95,25 @@ void SqliteTable::begin_anew_after_boot(const Options& options) {
   file_->execute("BEGIN IMMEDIATE");
   std::string last = file_->ask("SELECT boot_id FROM meta");
   if (last == options.boot_id) {
-    file_->execute("ROLLBACK");
+    forget_unused(options.now);
+    file_->execute("COMMIT");
     return;
   }
   Statement(*file_, "UPDATE tickets SET ends = ?1 + lease, since = ?1").run(options.now);
-  // Those of workflows that had no time to end.
-  file_->execute("DELETE FROM resources WHERE name NOT IN (SELECT resource FROM tickets)");
+  forget_unused(options.now);
   Statement(*file_, "UPDATE meta SET boot_id = ?, next_token = next_token + ?")
       .run(options.boot_id, last.empty() ? std::uint64_t{0} : kTokensSkippedByBoot);
   file_->execute("COMMIT");
   sync();
+}
+
+// What processes have left that had no time to end. Who is alive, and has an unused resource, makes it anew when it enqueues.
+void SqliteTable::forget_unused(std::int64_t now) {
+  Statement(*file_,
+            "DELETE FROM tickets WHERE ends <= ?1"
+            " AND resource NOT IN (SELECT resource FROM tickets WHERE ends > ?1)")
+      .run(now);
+  file_->execute("DELETE FROM resources WHERE name NOT IN (SELECT resource FROM tickets)");
 }
 
 // --- Commits --------------------------------------------------------------------------------------------
@@ -360,6 +369,7 @@ LockResult<std::size_t> SqliteTable::revoke(const std::string& resource, std::in
     for (Cursor gone = sql_->revoke.with(resource); gone.next(); ++count) {
       told_.push_back(static_cast<SessionId>(gone.integer(0)));
     }
+    sql_->drop_resource.run(resource);
     return count;
   });
 }

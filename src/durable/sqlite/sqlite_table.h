@@ -13,7 +13,7 @@
 // Power cuts     a commit is synced to the disk if it must be durable, and not otherwise; those before it are synced with it.
 //                One that is lost brings back a ticket that was released, or a lease that was not renewed: after a boot every
 //                lease begins anew in full, so nobody's becomes shorter, and tokens go on kTokensSkippedByBoot further.
-// Size           a row per ticket and per resource in use; pages that are free are used again, and the log is written back
+// Size           a row per ticket and per resource in use, and those of a process that died until the next open(); pages that are free are used again, and the log is written back
 //                each 4 MB.
 #include <cstdint>
 #include <functional>
@@ -95,6 +95,8 @@ class SqliteTable final : public LockTable {
   template <class R, class Fn>
   LockResult<R> attempt(Fn fn);
 
+  // In a transaction.
+  void forget_unused(std::int64_t now);
   void begin_anew_after_boot(const Options& options);
   void sync();
   // Those below are within a commit, and throw.

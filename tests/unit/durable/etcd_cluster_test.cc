@@ -4,10 +4,12 @@
 #include <signal.h>
 
 #include "durable/etcd/etcd_store.h"
+#include "support/certificates.h"
 #include "support/etcd.h"
 #include "support/faulty_transport.h"
 #include "support/http_peers.h"
 #include "support/store_suite.h"
+#include "weft/durable/mutex.h"
 
 namespace weft::test {
 namespace {
@@ -288,6 +290,38 @@ TEST(EtcdCluster, Tls) {
   strict.call_timeout = 300ms;
   const LockError error = open_error(strict);
   EXPECT_EQ(error.kind(), LockError::unreachable) << error.what();
+}
+
+// By the URL alone: who vouches for the members, and who we are.
+TEST(EtcdCluster, TlsWithAPrivateAuthorityAndClientCertificates) {
+  TemporaryDirectory directory;
+  const Authority authority("A private root");
+  const tls::Identity server = authority.issue("server", "IP:127.0.0.1");
+  const tls::Identity client = authority.issue("client", "DNS:client");
+  const std::string ca = directory.write("ca", authority.pem());
+  Etcd etcd(1,
+            {"--cert-file", directory.write("sc", server.certificate_pem), "--key-file",
+             directory.write("sk", server.key_pem), "--trusted-ca-file", ca, "--client-cert-auth"},
+            "https");
+  const std::string url = "etcds://" + etcd.hosts() + "/test?timeout=5s&ca=" + ca;
+  const std::string shown = "&cert=" + directory.write("cc", client.certificate_pem) +
+                            "&key=" + directory.write("ck", client.key_pem);
+  EventLoop loop;
+  auto use = [](durable::Engine& engine) -> Task<void> {
+    durable::MutexOptions options{.resource_id = "a"};
+    durable::Mutex lock = or_throw(co_await durable::Mutex::open(engine, options));
+    auto section = [](durable::LockContext& held) -> Task<std::uint64_t> {
+      co_return held.fencing_token();
+    };
+    EXPECT_GT(or_throw(co_await lock.on_acquire(section)), 0u);
+  };
+  auto both = [&]() -> Task<void> {
+    or_throw(co_await durable::with_engine(url + shown, use));
+    LockResult<> stranger = co_await durable::with_engine(
+        "etcds://" + etcd.hosts() + "/test?timeout=300ms&ca=" + ca, use);
+    EXPECT_EQ(stranger.error(), LockError::unreachable) << "nobody without a certificate";
+  };
+  run_on(loop, both());
 }
 
 TEST(EtcdCluster, ConnectionsAreBounded) {

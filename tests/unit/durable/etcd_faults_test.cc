@@ -26,6 +26,10 @@ class EtcdFaults : public ::testing::Test {
   void with(std::size_t count, std::function<Task<void>(Sessions&)> body) {
     with_sessions(loop, factory, count, std::move(body));
   }
+  template <class R>
+  static LockError::Kind kind(const R& result) {
+    return result ? LockError::Kind{} : result.error().kind();
+  }
   EventLoop loop;
   FaultyFactory factory;
   Faults& faults = factory.faults;
@@ -125,6 +129,128 @@ TEST_F(EtcdFaults, APutThatArrivesAfterItsTicketWasWithdrawnIsSweptAway) {
     EXPECT_EQ(co_await ticket_count(s[1], "b"), 1u);
   };
   with(2, body);
+}
+
+TEST_F(EtcdFaults, ATicketThatIsNotRenewedEndsWhateverElseTheSessionRenews) {
+  factory.length = 1s;
+  faults.call_timeout = 300ms;
+  with(2, [&](Sessions& s) -> Task<void> {
+    Placed failed = or_throw(co_await s[0].enqueue("a", 1));
+    static_cast<void>(or_throw(co_await s[0].enqueue("b", 2)));  // held for too long, say
+    static_cast<void>(or_throw(co_await s[0].enqueue("c", 3)));
+    static_cast<void>(or_throw(co_await s[1].enqueue("a", 1)));
+    static_cast<void>(or_throw(co_await s[1].enqueue("b", 2)));
+    faults.decide = [](const durable::etcd::Question& question) {
+      return question.json.contains("request_delete_range") ? Fault::refuse : Fault::none;
+    };
+    durable::LockResult<> released = co_await s[0]->release(1, failed.tokens);
+    EXPECT_EQ(kind(released), LockError::unreachable);
+    auto renew = [&]() -> Task<void> {
+      while (true) {
+        std::vector<TicketNumber> mine{3}, waiting{1, 2};
+        EXPECT_TRUE(or_throw(co_await s[0]->renew(std::move(mine))).empty());
+        EXPECT_TRUE(or_throw(co_await s[1]->renew(std::move(waiting))).empty());
+        co_await sleep_for(300ms);
+      }
+    };
+    auto wait = [&]() -> Task<void> {
+      static_cast<void>(co_await s[1].until_granted(1));
+      static_cast<void>(co_await s[1].until_granted(2));
+    };
+    co_await any_of(renew, wait);
+    EXPECT_EQ(co_await ticket_count(s[0], "c"), 1u);
+  });
+}
+
+TEST_F(EtcdFaults, ALeaseServesTheNextTicketUnlessItIsInDoubt) {
+  auto grants = std::make_shared<int>(0);
+  auto count = [grants](const durable::etcd::Question& question) {
+    *grants += question.path == "/v3/lease/grant";
+    return Fault::none;
+  };
+  with(1, [&](Sessions& s) -> Task<void> {
+    or_throw(co_await s[0]->join("a", 1));  // capacities have a lease of their own
+    faults.decide = count;
+    for (TicketNumber number = 1; number <= 3; ++number) {
+      Placed placed = or_throw(co_await s[0].enqueue("a", number));
+      EXPECT_EQ(or_throw(co_await s[0].try_enqueue("a", 100 + number)).standing, Standing::refused);
+      or_throw(co_await s[0]->release(number, placed.tokens));
+    }
+    EXPECT_EQ(*grants, 2);  // at most two at a time
+    static_cast<void>(or_throw(co_await s[0].enqueue("b", 10)));
+    faults.first(kTxn, Fault::lose);
+    Placed doubtful = or_throw(co_await s[0].enqueue("a", 11));
+    or_throw(co_await s[0]->release(11, doubtful.tokens));
+    faults.decide = count;
+    static_cast<void>(or_throw(co_await s[0].enqueue("a", 12)));
+    EXPECT_EQ(*grants, 3);  // a put of 11 may come late, and would stay as long as 12 is renewed
+  });
+}
+
+TEST_F(EtcdFaults, WhatIsGivenBackWhileItIsRenewedIsNotMissing) {
+  with(1, [&](Sessions& s) -> Task<void> {
+    for (TicketNumber number : {1, 2}) {
+      Placed placed = or_throw(co_await s[0].enqueue("a", number));
+      // The release is over, or under way, when the renewal looks who is there.
+      faults.decide = [number](const durable::etcd::Question& question) {
+        const bool is_slow = question.path == "/v3/lease/keepalive" ||
+                             (number == 2 && question.json.contains("request_delete_range"));
+        return is_slow ? Fault::slow : Fault::none;
+      };
+      std::vector<TicketNumber> mine{number};
+      auto renew = [&]() -> Task<void> {
+        EXPECT_TRUE(or_throw(co_await s[0]->renew(mine)).empty()) << number;
+      };
+      auto release = [&]() -> Task<void> {
+        co_await sleep_for(50ms);  // the renewal is under way
+        or_throw(co_await s[0]->release(number, placed.tokens));
+      };
+      co_await all_of(renew(), release());
+      faults.decide = {};
+    }
+  });
+}
+
+TEST_F(EtcdFaults, ATicketThatEndedBeforeItsAnswerCameIsNotGranted) {
+  with(2, [&](Sessions& s) -> Task<void> {
+    or_throw(co_await s[1]->join("a", 1));
+    faults.first(kTxn, Fault::slow);
+    auto revoke = [&]() -> Task<void> {
+      std::size_t there = 0;
+      while (there == 0) there = co_await ticket_count(s[1], "a");
+      EXPECT_EQ(or_throw(co_await s[1]->revoke("a")), 1u);
+    };
+    auto enqueue = [&]() -> Task<void> {
+      Placed placed = or_throw(co_await s[0].enqueue("a", 1));
+      EXPECT_NE(placed.standing, Standing::granted);
+    };
+    co_await all_of(enqueue(), revoke());
+    co_await s[0].until_gone(1);
+  });
+}
+
+TEST_F(EtcdFaults, ACapacityEndsByItselfAndItsTicketsKeepIt) {
+  auto raw = [&](const char* path, std::string key) -> Task<std::string> {
+    std::string json =
+        R"({"key":")" + durable::etcd::base64_encoded(factory.prefix + key) + R"("})";
+    co_return co_await factory.etcd.ask(path, std::move(json));
+  };
+  with(2, [&](Sessions& s) -> Task<void> {
+    or_throw(co_await s[0]->join("a", 3));
+    std::string there = co_await raw("/v3/kv/range", "/r/a/capacity");
+    EXPECT_TRUE(there.contains(R"("lease":")")) << "for ever, if its process dies: " << there;
+    static_cast<void>(or_throw(co_await s[0].enqueue("a", 1, 1, 3)));
+    co_await raw(kDelete, "/r/a/capacity");  // as if its lease had ended
+    EXPECT_EQ(kind(co_await s[1]->join("a", 4)), LockError::mismatch);
+    EXPECT_EQ(kind(co_await s[1].enqueue("a", 1, 1, 4)), LockError::mismatch);
+    or_throw(co_await s[1]->join("a", 3));
+    co_await raw(kDelete, "/r/a/capacity");
+    EXPECT_EQ(or_throw(co_await s[1].enqueue("a", 2, 1, 3)).standing, Standing::granted);
+    there = co_await raw("/v3/kv/range", "/r/a/capacity");
+    EXPECT_TRUE(there.contains(R"("lease":")")) << there;
+    EXPECT_EQ(or_throw(co_await s[1]->revoke("a")), 2u);
+    or_throw(co_await s[1]->join("a", 4));  // nothing is left of the old one
+  });
 }
 
 TEST_F(EtcdFaults, AGrantIsReadFromTheStoreBeforeItIsTold) {

@@ -46,6 +46,21 @@ TEST(EtcdOptions, UserAndPasswordAreDecodedAndNotShown) {
   EXPECT_EQ(options.url(), "etcds://me%40here:…@a:1/p q");
 }
 
+TEST(EtcdOptions, OptionsFollowAQuestionMark) {
+  EtcdOptions options =
+      or_throw(parse_etcd_url("etcds://a:1,b:2/p?timeout=1500ms&ca=/etc/a%20b.pem&cert=/c&key=/k"));
+  EXPECT_EQ(options.endpoints.size(), 2u);
+  EXPECT_EQ(options.prefix, "p");
+  EXPECT_EQ(options.call_timeout, std::chrono::milliseconds(1500));
+  EXPECT_EQ(options.attempt_timeout, std::chrono::milliseconds(1500));
+  EXPECT_EQ(options.ca_path, "/etc/a b.pem");
+  EXPECT_EQ(options.certificate_path, "/c");
+  EXPECT_EQ(options.key_path, "/k");
+  EXPECT_EQ(options.url(), "etcds://a:1,b:2/p");
+  EXPECT_EQ(or_throw(parse_etcd_url("etcd://a:1?timeout=2m")).prefix, "weft");
+  EXPECT_EQ(make_etcd_store("etcds://a:1?ca=/no/such/file").error().kind(), LockError::invalid);
+}
+
 TEST(EtcdOptions, WhatIsWrongSaysWhatToDo) {
   EXPECT_TRUE(why("http://a:1").contains("no etcd URL"));
   EXPECT_TRUE(why("").contains("no etcd URL"));
@@ -56,13 +71,19 @@ TEST(EtcdOptions, WhatIsWrongSaysWhatToDo) {
   EXPECT_TRUE(why("etcd://a:port").contains("\"a:port\""));
   EXPECT_TRUE(why("etcd://a:70000").contains("\"a:70000\""));
   EXPECT_TRUE(why("etcd://a b:1").contains("\"a b:1\""));
-  EXPECT_TRUE(why("etcd://a:1?x").contains("is not a host"));
+  EXPECT_TRUE(why("etcd://a:1?x").contains("unknown option \"x\""));
+  EXPECT_TRUE(why("etcd://a:1/p?timeout=3").contains("100ms to 10m"));
+  EXPECT_TRUE(why("etcd://a:1/p?timeout=99999999999s").contains("100ms to 10m"));
+  EXPECT_TRUE(why("etcd://a:1/p?ca=/a").contains("for etcds://"));
+  EXPECT_TRUE(why("etcds://a:1/p?cert=/a").contains("without its key"));
+  EXPECT_TRUE(why("etcds://a:1/p?ca=&key=%zz").contains("names no file"));
+  EXPECT_TRUE(why("etcds://a:1/p?key=%zz").contains("%-escape"));
+  EXPECT_TRUE(why("etcd://a:1/p#q").contains("'#'"));
   EXPECT_TRUE(why("etcd://user@a:1").contains("without a password"));
   EXPECT_TRUE(why("etcd://:pw@a:1").contains("without a user"));
   EXPECT_TRUE(why("etcd://u:@a:1").contains("is empty"));
   EXPECT_TRUE(why("etcd://u:%zz@a:1").contains("%-escape"));
   EXPECT_TRUE(why("etcd://a:1/%4").contains("%-escape"));
-  EXPECT_TRUE(why("etcd://a:1/p?timeout=3").contains("takes no options"));
   EXPECT_TRUE(why("etcd://a:1/" + std::string(300, 'p')).contains("longer than"));
   std::string many = "etcd://a:1";
   for (int i = 0; i < 40; ++i) many += ",a:1";

@@ -20,6 +20,7 @@ using namespace weft::durable;
 using namespace weft::test;
 using namespace std::chrono_literals;
 using weft::durable::Mutex;  // not the one of sync/
+using weft::durable::Semaphore;
 using Fault = FaultyStore::Fault;
 
 class DurableFaults : public ::testing::Test {
@@ -561,6 +562,140 @@ TEST_F(DurableFaults, RenewalsGoOnAfterOneThatWasOfNothing) {
     LockResult<> got = co_await lock.on_acquire(holds);
     EXPECT_TRUE(got.has_value()) << got.error().what();
   });
+}
+
+TEST_F(DurableFaults, ARenewalThatOverlapsAReleaseRevokesNobody) {
+  auto inside = [&]() -> Task<void> {
+    std::unique_ptr<FaultyStore> made = faulty([](const std::string&) { return Fault::none; });
+    FaultyStore& store = *made;
+    auto body = [&](Engine& engine) -> Task<void> {
+      MutexOptions options = named("r");
+      options.fair_bound = 1;  // not passed on: given back
+      Mutex lock = or_throw(co_await Mutex::open(engine, options));
+      auto section = [&](LockContext&) -> Task<void> {
+        co_await sleep_for(4900ms);
+        store.there = 300ms;  // the renewal, at 5 s, is under way until 5.3 s
+        co_await sleep_for(200ms);
+        store.there = 0s;
+        store.back = 1s;  // the release, at 5.1 s, is carried out, and answered at 6.1 s
+      };
+      auto first = [&]() -> Task<void> {
+        auto calm = [&]() -> Task<void> {
+          co_await sleep_for(5200ms);
+          store.back = 0s;
+        };
+        auto hold = [&]() -> Task<void> { or_throw(co_await lock.on_acquire(section)); };
+        co_await all_of(hold(), calm());
+      };
+      auto second = [&]() -> Task<void> {
+        co_await sleep_for(1s);
+        LockResult<int> got = co_await lock.on_acquire(seven);
+        EXPECT_TRUE(got.has_value()) << got.error().what();
+      };
+      co_await all_of(first(), second());
+    };
+    or_throw(co_await with_engine(std::move(made), body));
+  };
+  run(loop, inside());
+}
+
+TEST_F(DurableFaults, WhatIsFinalInARenewalIsToldToWhoWaits) {
+  with([&](Engine& engine) -> Task<void> {
+    Mutex lock = or_throw(co_await Mutex::open(engine, named("r")));
+    auto hold = [&]() -> Task<void> {
+      auto section = [](LockContext&) -> Task<void> { co_await sleep_for(1h); };
+      LockResult<> got = co_await lock.on_acquire(section);
+      EXPECT_EQ(got.error(), LockError::lost);
+    };
+    auto wait = [&]() -> Task<void> {
+      co_await sleep_for(1s);
+      only = "renew";
+      fault = Fault::full;
+      LockResult<int> got = co_await lock.on_acquire(seven);
+      EXPECT_EQ(got.error(), LockError::storage) << got.error().what();
+      EXPECT_EQ(loop.elapsed(), 5s) << "at the first renewal";
+    };
+    co_await all_of(hold(), wait());
+  });
+}
+
+// D3, wherever between the grant and the section's first line the pause is.
+TEST_F(DurableFaults, WhoIsPausedBetweenTheGrantAndItsSectionDoesNotBegin) {
+  int refused = 0;
+  for (int turns = 0; turns < 12; ++turns) {
+    SCOPED_TRACE(turns);
+    auto inside = [&]() -> Task<void> {
+      std::unique_ptr<FaultyStore> made = faulty([](const std::string&) { return Fault::none; });
+      FaultyStore& store = *made;
+      auto body = [&](Engine& engine) -> Task<void> {
+        Mutex a = or_throw(co_await Mutex::open(engine, named("a")));
+        auto first = [&]() -> Task<void> {
+          auto section = [](LockContext&) -> Task<void> { co_await sleep_for(1s); };
+          or_throw(co_await a.on_acquire(section));
+          for (int i = 0; i < turns; ++i) co_await yield();
+          store.ahead += 14s;  // the machine is suspended
+        };
+        auto second = [&]() -> Task<void> {
+          auto section = [&](LockContext& held) -> Task<void> {
+            EXPECT_GT(held.lease_left(), 0s);
+            co_return;
+          };
+          LockResult<> got = co_await a.on_acquire(section);
+          if (got) co_return;
+          EXPECT_EQ(got.error(), LockError::lost);
+          ++refused;
+        };
+        co_await all_of(first(), second());
+        EXPECT_EQ(engine.statistics().held, 0u);
+      };
+      or_throw(co_await with_engine(std::move(made), body));
+    };
+    run(loop, inside());
+  }
+  EXPECT_GT(refused, 0) << "some of the pauses are in time";
+}
+
+// Under every order of what can run: also before the workflow's first step.
+TEST_F(DurableFaults, WhoLeavesBeforeTheWorkflowHasBegunIsForgotten) {
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    weft::testing::VirtualLoop shuffled;
+    shuffled.shuffle_by(seed);
+    auto body = [&](Engine& engine) -> Task<void> {
+      Mutex lock = or_throw(co_await Mutex::open(engine, named("r")));
+      auto section = [](LockContext&) -> Task<void> { co_return; };
+      auto cut = [&]() -> Task<void> { co_await yield(); };
+      auto enter = [&]() -> Task<void> { static_cast<void>(co_await lock.on_acquire(section)); };
+      co_await any_of(enter, cut);
+      EXPECT_EQ(engine.statistics().waiting, 0u) << "seed " << seed;
+      or_throw(co_await lock.on_acquire(section));
+    };
+    auto root = [&]() -> Task<void> { or_throw(co_await with_engine(fresh_store_url(), body)); };
+    run(shuffled, root());
+  }
+}
+
+TEST_F(DurableFaults, AnOpenThatIsRefusedIsNotInTheWayOfTheNextOne) {
+  auto other = [&](Engine& here, Engine& there) -> Task<void> {
+    SemaphoreOptions three;
+    three.resource_id = "s";
+    three.permits = 3;
+    SemaphoreOptions four = three;
+    four.permits = 4;
+    Semaphore right = or_throw(co_await Semaphore::open(there, three));
+    LockResult<Semaphore> wrong = co_await Semaphore::open(here, four);
+    EXPECT_EQ(wrong.error(), LockError::mismatch);
+    EXPECT_EQ(here.workflows(), 0u);
+    LockResult<Semaphore> again = co_await Semaphore::open(here, three);
+    EXPECT_TRUE(again.has_value()) << again.error().what();
+  };
+  auto outer = [&]() -> Task<void> {
+    auto first = [&](Engine& there) -> Task<void> {
+      auto second = [&](Engine& here) -> Task<void> { return other(here, there); };
+      or_throw(co_await with_engine(url, second));
+    };
+    or_throw(co_await with_engine(url, first));
+  };
+  run(loop, outer());
 }
 
 TEST_F(DurableFaults, NoTimeToWaitIsAnError) {

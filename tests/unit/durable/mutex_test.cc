@@ -35,6 +35,7 @@ class DurableMutex : public ::testing::Test {
     EXPECT_EQ(loop.strand_count(), 0u);
   }
   weft::testing::VirtualLoop loop;
+  Scope* root = nullptr;
 };
 
 TEST_F(DurableMutex, RunsTheFunctionAndReturnsItsResult) {
@@ -505,6 +506,171 @@ TEST_F(DurableMutex, SeveralAtOnceInOneOrder) {
     EXPECT_EQ(got.error(), LockError::invalid);
     EXPECT_EQ(loop.elapsed(), 200ms);
   });
+}
+
+TEST_F(DurableMutex, SeveralOfOneNameInDifferentStores) {
+  with([&](Engine& here) -> Task<void> {
+    auto body = [&](Engine& there) -> Task<void> {
+      Mutex a = or_throw(co_await Mutex::open(here, named("a")));
+      Mutex other = or_throw(co_await Mutex::open(there, named("a")));
+      std::vector<Mutex> both{a, other};
+      auto section = [](std::vector<LockContext>& held) -> Task<std::size_t> {
+        co_return held.size();
+      };
+      LockResult<std::size_t> got = co_await on_acquire_all(both, section);
+      EXPECT_EQ(got, 2u);
+    };
+    or_throw(co_await with_engine(fresh_store_url(), body));
+  });
+}
+
+TEST_F(DurableMutex, DeadlinesAndTriesOfEveryKind) {
+  with([&](Engine& engine) -> Task<void> {
+    Mutex a = or_throw(co_await Mutex::open(engine, named("a")));
+    Mutex b = or_throw(co_await Mutex::open(engine, named("b")));
+    SemaphoreOptions one;
+    one.resource_id = "s";
+    Semaphore permit = or_throw(co_await Semaphore::open(engine, one));
+    std::vector<Mutex> both{a, b};
+    auto inner = [](LockContext&) -> Task<void> { co_return; };
+    auto inner_all = [](std::vector<LockContext>&) -> Task<void> { co_return; };
+    auto taken = [&](LockContext&) -> Task<void> {
+      auto begun = loop.elapsed();
+      EXPECT_EQ((co_await a.on_acquire_shared_within(10ms, inner)).error(), LockError::timeout);
+      EXPECT_EQ(loop.elapsed() - begun, 10ms);
+      EXPECT_EQ((co_await permit.on_acquire_within(10ms, inner)).error(), LockError::timeout);
+      EXPECT_EQ(loop.elapsed() - begun, 20ms);
+      EXPECT_EQ((co_await permit.try_acquire(inner)).error(), LockError::busy);
+      EXPECT_EQ((co_await try_acquire_all(both, inner_all)).error(), LockError::busy);
+      EXPECT_EQ(loop.elapsed() - begun, 20ms);
+      EXPECT_EQ((co_await on_acquire_all_within(10ms, both, inner_all)).error(),
+                LockError::timeout);
+      EXPECT_EQ(loop.elapsed() - begun, 30ms);
+    };
+    auto hold_permit = [&](LockContext&) -> Task<void> { or_throw(co_await a.on_acquire(taken)); };
+    or_throw(co_await permit.on_acquire(hold_permit));
+    or_throw(co_await try_acquire_all(both, inner_all));
+    or_throw(co_await on_acquire_all_within(10ms, both, inner_all));
+    or_throw(co_await on_acquire_all_within(MutexOptions::kNever, both, inner_all));
+    EXPECT_EQ(engine.statistics().held, 0u);
+  });
+}
+
+// The one timeout is for all of them: what the first one takes the second does not have.
+TEST_F(DurableMutex, SeveralHaveOneDeadline) {
+  with([&](Engine& engine) -> Task<void> {
+    Mutex a = or_throw(co_await Mutex::open(engine, named("a")));
+    Mutex b = or_throw(co_await Mutex::open(engine, named("b")));
+    std::vector<Mutex> both{a, b};
+    auto hold = [](const Mutex& lock, std::chrono::nanoseconds time) -> Task<void> {
+      auto section = [time](LockContext&) -> Task<void> { co_await sleep_for(time); };
+      or_throw(co_await lock.on_acquire(section));
+    };
+    auto want = [&]() -> Task<void> {
+      auto section = [](std::vector<LockContext>&) -> Task<void> { co_return; };
+      co_await sleep_for(1ms);
+      auto begun = loop.elapsed();
+      EXPECT_EQ((co_await on_acquire_all_within(1s, both, section)).error(), LockError::timeout);
+      EXPECT_EQ(loop.elapsed() - begun, 1s);
+    };
+    co_await all_of(hold(a, 700ms), hold(b, 3s), want());
+  });
+}
+
+TEST_F(DurableMutex, ASemaphoreIsTakenFromAllWhoHaveAPermit) {
+  with([&](Engine& engine) -> Task<void> {
+    SemaphoreOptions two;
+    two.resource_id = "s";
+    two.permits = 2;
+    Semaphore permits = or_throw(co_await Semaphore::open(engine, two));
+    auto hold = [&]() -> Task<void> {
+      bool was_told = false;
+      auto section = [&](LockContext& held) -> Task<void> {
+        StopToken token = held.stop_token();
+        EXPECT_FALSE(token.stop_requested());
+        struct AtEnd {
+          StopToken token;
+          bool& told;
+          ~AtEnd() { told = token.stop_requested(); }
+        } at_end{token, was_told};
+        co_await suspend_forever();
+      };
+      EXPECT_EQ((co_await permits.on_acquire(section)).error(), LockError::lost);
+      EXPECT_TRUE(was_told);
+    };
+    auto kill = [&]() -> Task<void> {
+      co_await sleep_for(1s);
+      EXPECT_EQ(or_throw(co_await permits.force_kill()), 2u);
+    };
+    co_await all_of(hold(), hold(), kill());
+    EXPECT_EQ(engine.statistics().lost_for(LossReason::revoked), 2u);
+  });
+}
+
+TEST_F(DurableMutex, TheTaskTreeAndTheStatisticsSayWhoHoldsAndHowItWent) {
+  auto body = [&](Engine& engine) -> Task<void> {
+    MutexOptions options = named("orders/42");
+    options.owner = "the first";
+    options.fair_bound = 8;
+    Mutex lock = or_throw(co_await Mutex::open(engine, options));
+    auto hold = [&]() -> Task<void> {
+      auto section = [](LockContext&) -> Task<void> { co_await sleep_for(100ms); };
+      or_throw(co_await lock.on_acquire(section));
+    };
+    auto look = [&]() -> Task<void> {
+      co_await sleep_for(50ms);
+      std::string tree = task_tree(*root);
+      EXPECT_TRUE(tree.contains("orders/42: held with token ")) << tree;
+      EXPECT_TRUE(tree.contains(" by the first, 2 wait, 0 lost")) << tree;
+      co_await sleep_for(300ms);
+      tree = task_tree(*root);
+      EXPECT_TRUE(tree.contains("orders/42: held by nobody here, 0 wait, 0 lost")) << tree;
+    };
+    co_await all_of(hold(), hold(), hold(), look());
+    LockStatistics statistics = engine.statistics();
+    EXPECT_EQ(statistics.waited.count(), 3u);
+    EXPECT_EQ(statistics.waited.sum(), 300ms);
+    EXPECT_EQ(statistics.waited.quantile(0.0), 1us);  // at once
+    EXPECT_EQ(statistics.waited.quantile(0.5), std::chrono::microseconds(1 << 17));
+    EXPECT_EQ(statistics.waited.quantile(1.0), std::chrono::microseconds(1 << 18));
+    EXPECT_EQ(statistics.was_held.count(), 3u);
+    EXPECT_EQ(statistics.was_held.sum(), 300ms);
+  };
+  auto inside = [&]() -> Task<void> {
+    root = &co_await current_scope();
+    or_throw(co_await with_engine(fresh_store_url(), body));
+  };
+  run(loop, inside());
+}
+
+TEST_F(DurableMutex, WhoHoldsItWhenTheEngineEndsHasLostIt) {
+  auto inside = [&]() -> Task<void> {
+    Event opened, held, over;
+    std::optional<Mutex> lock;
+    Engine* engine = nullptr;
+    auto serve = [&]() -> Task<void> {
+      auto body = [&](Engine& made) -> Task<void> {
+        engine = &made;
+        lock = or_throw(co_await Mutex::open(made, named("r")));
+        opened.set();
+        co_await held.wait();
+      };
+      or_throw(co_await with_engine(fresh_store_url(), body));
+      EXPECT_TRUE(over.is_set()) << "it is waited for";
+    };
+    auto use = [&]() -> Task<void> {
+      co_await opened.wait();
+      auto section = [&](LockContext&) -> Task<void> {
+        held.set();
+        co_await suspend_forever();
+      };
+      EXPECT_EQ((co_await lock->on_acquire(section)).error(), LockError::lost);
+      EXPECT_EQ(engine->statistics().lost_for(LossReason::gone), 1u);
+      over.set();
+    };
+    co_await all_of(serve(), use());
+  };
+  run(loop, inside());
 }
 
 TEST_F(DurableMutex, IfOneOfSeveralIsLostAllIsCancelled) {

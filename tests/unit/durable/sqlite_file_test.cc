@@ -323,6 +323,38 @@ TEST_F(SqliteFile, TokensRiseAcrossACrash) {
   EXPECT_GT(next.tokens.first, placed.tokens.first);
 }
 
+// What kill -9 leaves of a semaphore is not in the way of one with other permits for ever.
+TEST_F(SqliteFile, WhatNobodyUsesIsForgottenWhenTheFileIsOpened) {
+  {
+    auto table = open_table(path);
+    ASSERT_TRUE(table->join("unused", 3, 0));
+    TicketRequest asked = request("held", 1);
+    asked.lease = std::chrono::nanoseconds(100);
+    ASSERT_TRUE(table->enqueue(1, asked, 0));
+  }
+  SqliteTable::Options options = table_options(path);
+  options.now = 99;
+  {
+    auto table = or_throw(SqliteTable::open(options));
+    std::vector<ResourceReport> left = or_throw(table->report({}, 99));
+    ASSERT_EQ(left.size(), 1u);
+    EXPECT_EQ(left[0].resource, "held");
+    EXPECT_TRUE(table->join("unused", 4, 99));
+    EXPECT_FALSE(table->join("held", 4, 99)) << "its lease has not ended";
+  }
+  options.now = 100;
+  auto table = or_throw(SqliteTable::open(options));
+  EXPECT_TRUE(or_throw(table->report({}, 100)).empty());
+  EXPECT_TRUE(table->join("held", 4, 100));
+}
+
+TEST_F(SqliteFile, RevokeForgetsTheResource) {
+  auto table = open_table(path);
+  ASSERT_TRUE(table->join("resource", 3, 0));
+  EXPECT_EQ(or_throw(table->revoke("resource", 0)), 0u);
+  EXPECT_TRUE(table->join("resource", 4, 0));
+}
+
 TEST_F(SqliteFile, ManyAcquisitionsLeaveNoMoreThanTen) {
   auto table = open_table(path);
   auto acquire = [&](TicketNumber first, TicketNumber last) {
