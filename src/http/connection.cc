@@ -6,7 +6,6 @@
 #include <charconv>
 #include <chrono>
 #include <exception>
-#include <new>
 #include <system_error>
 #include <utility>
 
@@ -386,8 +385,8 @@ void Http1Connection::Overtaken::wake() noexcept {
   if (connection_.write_now()) return;
   try {
     writing_ = connection_.write_out().start(*scope_);  // what goes wrong is in write_error_
-  } catch (const std::bad_alloc&) {
-    return;  // then they leave later
+  } catch (...) {
+    return;  // no memory, or the loop is about to end: then they leave later, if at all
   }
 }
 
