@@ -152,8 +152,7 @@ Task<Result<void>> ClientConnection::write(std::span<net::Part> parts) {
   net::drop_front(parts, 0);
   while (!parts.empty()) {
     std::span<const net::Part> list(parts);
-    Result<std::size_t> count =
-        co_await within(limits_.write_timeout, transport_->write_some(list));
+    Result<std::size_t> count = co_await transport_->write_some_within(limits_.write_timeout, list);
     if (!count && count.error() == std::errc::timed_out) co_return error_of(Error::write_timeout);
     if (!count) co_return std::unexpected(count.error());
     bytes_sent_ += *count;

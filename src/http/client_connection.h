@@ -73,7 +73,9 @@ class ClientConnection final : private BodySink {
   [[nodiscard]] bool is_alive() noexcept { return transport_ && transport_->is_quiet(); }
   [[nodiscard]] ClientResponse::Upgraded release();
   void close() noexcept {
-    if (transport_) transport_->close();
+    if (!transport_) return;
+    if (is_reusable()) transport_->say_goodbye();
+    transport_->close();
   }
 
  private:

@@ -108,8 +108,8 @@ Task<Result<void>> CodedSink::pass_on() {
   co_return {};
 }
 
+// Requires: the turn.
 Task<Result<void>> CodedSink::encode(std::span<const std::byte> bytes) {
-  LocalMutexGuard turn = co_await turn_.lock();
   // Room first, as the connection has it: who is cancelled while it waits has written nothing.
   if (made_.size() >= kMadeBytesMax || !response_.has_begun()) co_await ok(pass_on());
   given_ += bytes.size();
@@ -129,22 +129,26 @@ Task<Result<void>> CodedSink::encode(std::span<const std::byte> bytes) {
 }
 
 Task<Result<void>> CodedSink::write_body(Response& response, std::span<const std::byte> bytes) {
-  begin(response.content_length());
-  if (encoder_) co_return co_await encode(bytes);
+  {
+    // First: who is cancelled here has decided nothing (K1).
+    LocalMutexGuard turn = co_await turn_.lock();
+    begin(response.content_length());
+    if (encoder_) co_return co_await encode(bytes);
+  }
   std::span<const std::byte> sent = is_coded() ? std::span<const std::byte>() : bytes;
   co_return co_await inner_.write_body(response, sent);
 }
 
 Task<Result<void>> CodedSink::write_file(Response& response, Descriptor& file, FileRange range) {
-  begin(response.content_length().value_or(range.bytes));
+  {
+    LocalMutexGuard turn = co_await turn_.lock();
+    begin(response.content_length().value_or(range.bytes));
+    if (encoder_ && !response.has_begun()) co_await ok(pass_on());
+  }
   if (!is_coded()) co_return co_await inner_.write_file(response, file, range);
   if (!encoder_) co_return co_await inner_.write_body(response, {});
   auto size = static_cast<std::size_t>(std::min<std::uint64_t>(kPieceBytes, range.bytes));
   auto buffer = std::make_unique_for_overwrite<std::byte[]>(size);
-  {
-    LocalMutexGuard turn = co_await turn_.lock();
-    if (!response.has_begun()) co_await ok(pass_on());
-  }
   BreaksOff breaks(inner_);
   while (range.bytes > 0) {
     auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(size, range.bytes));
@@ -152,7 +156,10 @@ Task<Result<void>> CodedSink::write_file(Response& response, Descriptor& file, F
     std::size_t count = co_await ok(read_at(file, room, range.offset));
     if (count == 0) co_return std::unexpected(make_error_code(Error::wrong_length));
     std::span<const std::byte> piece = room.first(count);
-    co_await ok(encode(piece));
+    {
+      LocalMutexGuard turn = co_await turn_.lock();
+      co_await ok(encode(piece));
+    }
     range.offset += count;
     range.bytes -= count;
     co_await yield();
@@ -162,10 +169,12 @@ Task<Result<void>> CodedSink::write_file(Response& response, Descriptor& file, F
 }
 
 Task<Result<void>> CodedSink::flush(Response& response) {
-  begin(response.content_length());
-  if (encoder_) {
+  {
     LocalMutexGuard turn = co_await turn_.lock();
-    if (std::exchange(holds_back_, false)) encoder_->encode({}, Encoder::After::flush, made_);
+    begin(response.content_length());
+    if (encoder_ && std::exchange(holds_back_, false)) {
+      encoder_->encode({}, Encoder::After::flush, made_);
+    }
     if (!made_.empty()) co_await ok(pass_on());
   }
   co_return co_await inner_.flush(response);

@@ -4,6 +4,7 @@
 //
 // Invariants
 //   K1  the decision whether and how is made once, when the head is known to be complete: at the first write, or after the handler.
+//       A write that is cancelled before it has its turn has decided nothing.
 //   K2  what the encoder has made is in made_ until the connection has taken it: a write that is cancelled loses nothing.
 //   K3  one task at a time is with the encoder and made_ (turn_).
 #include <cstdint>

@@ -91,6 +91,19 @@ int status_of(std::exception_ptr error, const std::error_code& own) {
   }
 }
 
+// Only what is waited for a body is the peer's time: a handler may take all the time it likes between two reads.
+class Waits {
+ public:
+  explicit Waits(nanoseconds& time) : time_(time), start_(now()) {}
+  Waits(const Waits&) = delete;
+  Waits& operator=(const Waits&) = delete;
+  ~Waits() { time_ += now() - start_; }
+
+ private:
+  nanoseconds& time_;
+  TimePoint start_;
+};
+
 }  // namespace
 
 Http1Connection::Http1Connection(Server& server, Transport& transport)
@@ -103,12 +116,16 @@ Http1Connection::Http1Connection(Server& server, Transport& transport)
 
 void Http1Connection::stop() noexcept {
   is_stopping_ = true;
-  if (waits_for_request_) transport_.close();
+  if (waits_for_request_) {
+    transport_.say_goodbye();
+    transport_.close();
+  }
   if (tell_stop_) tell_stop_();
 }
 
 // This is what an idle connection consists of: what it does not need while it waits is in frames of its own (H5).
 Task<void> Http1Connection::run() {
+  Overtaken::Disarms disarms(overtaken_);
   After after = After::next;
   while (after == After::next) {
     Stop stop = Stop::more;
@@ -118,6 +135,7 @@ Task<void> Http1Connection::run() {
       stop = step.stop;
     }
     if (stop == Stop::more) {
+      overtaken_.disarm();
       if (has_output() && !write_now()) {
         Result<void> written = co_await write_out();
         if (!written) break;
@@ -131,12 +149,18 @@ Task<void> Http1Connection::run() {
       after = After::linger;
     } else {
       std::exception_ptr error;
-      try {
-        co_await server_.handler().handle_request(request_, response_, *this);
-      } catch (...) {
-        error = std::current_exception();
+      if (server_.requests_in_progress() >= limits().requests_in_progress_max) [[unlikely]] {
+        shed();
+      } else {
+        Server::InProgress in_progress(server_);
+        try {
+          if (has_output()) overtaken_.arm();
+          co_await server_.handler().handle_request(request_, response_, *this);
+        } catch (...) {
+          error = std::current_exception();
+        }
+        tell_stop_ = nullptr;
       }
-      tell_stop_ = nullptr;
       if (error) [[unlikely]]
         answer_error(std::move(error));
       if (answers_at_once()) {
@@ -151,6 +175,7 @@ Task<void> Http1Connection::run() {
       head_began_ns_ = 0;
     }
   }
+  overtaken_.disarm();
   if (after != After::next) co_await end(after == After::linger);
   transport_.close();
 }
@@ -247,6 +272,7 @@ bool Http1Connection::prepare(bool has_body) {
   message_is_read_ = !has_body;
   expects_continue_ = expects && is_1_1 && has_body;
   body_read_ = body_written_ = 0;
+  body_waited_ = nanoseconds(0);
   body_error_.clear();
   is_chunked_ = false;
   framing_read_ = 0;
@@ -290,7 +316,11 @@ Task<Result<std::size_t>> Http1Connection::read_body(std::span<std::byte> buffer
         Result<void> written = co_await write_out();
         if (!written) co_return fail(written.error());
       }
-      Result<PooledBytes> more = co_await transport_.read_within(limits().body_timeout);
+      Result<PooledBytes> more;
+      {
+        Waits waits(body_waited_);
+        more = co_await transport_.read_within(body_patience());
+      }
       if (!more && more.error() == std::errc::timed_out) {
         co_return fail(make_error_code(Error::body_timeout));
       }
@@ -314,6 +344,18 @@ Task<Result<std::size_t>> Http1Connection::read_body(std::span<std::byte> buffer
   co_return 0;
 }
 
+// How long the next byte may take.
+nanoseconds Http1Connection::body_patience() const noexcept {
+  nanoseconds patience = limits().body_timeout;
+  if (limits().body_rate_min == 0) return patience;
+  // Neither product may overflow: as if no body had more than a petabyte, nor thirty years.
+  std::uint64_t bytes = std::min<std::uint64_t>(body_read_, 1'000'000'000'000'000);
+  std::uint64_t earned_ms = bytes * 1000 / limits().body_rate_min;
+  auto earned = milliseconds(std::min<std::uint64_t>(earned_ms, 1'000'000'000'000));
+  return std::clamp<nanoseconds>(limits().body_grace + earned - body_waited_, nanoseconds(0),
+                                 patience);
+}
+
 // H3. Returns: whether the next request can be read.
 Task<bool> Http1Connection::skip_body() {
   if (message_is_read_) co_return true;
@@ -328,6 +370,33 @@ Task<bool> Http1Connection::skip_body() {
 }
 
 // --- Answering --------------------------------------------------------------------------------------
+
+void Http1Connection::Overtaken::arm() {
+  if (std::exchange(is_armed_, true)) return;
+  scope_ = &weft::detail::running_scope("an HTTP connection");
+  alarm_.arm(now(), weft::detail::Continuation(*this));
+}
+
+// Without a task where the socket takes it at once.
+void Http1Connection::Overtaken::wake() noexcept {
+  is_armed_ = false;
+  if (!connection_.has_output() || connection_.write_turn_.is_locked()) return;
+  if (scope_->is_cancelled()) return;
+  if (connection_.write_now()) return;
+  try {
+    writing_ = connection_.write_out().start(*scope_);  // what goes wrong is in write_error_
+  } catch (...) {
+    return;  // no memory, or the loop is about to end: then they leave later, if at all
+  }
+}
+
+// Limits::requests_in_progress_max: the answer is the server's own, and the connection goes on.
+void Http1Connection::shed() {
+  response_.status(503);
+  Digits seconds(static_cast<std::uint64_t>(limits().retry_after.count()));
+  response_.header("retry-after", seconds);
+  response_.body("text/plain", std::string(reason_phrase(503)) + "\n");
+}
 
 void Http1Connection::answer_error(std::exception_ptr error) {
   int status = status_of(error, body_error_);
@@ -349,7 +418,7 @@ void Http1Connection::answer_error(std::exception_ptr error) {
 
 bool Http1Connection::answers_at_once() noexcept {
   return !response_.has_begun() && !is_broken_ && !response_.content_length() && message_is_read_ &&
-         out_.size() < limits().output_bytes && response_.body().size() <= kCopiedMax;
+         has_room() && response_.body().size() <= kCopiedMax;
 }
 
 Task<Http1Connection::After> Http1Connection::finish_answer() {
@@ -361,7 +430,7 @@ Task<Http1Connection::After> Http1Connection::finish_answer() {
   if (!message_is_read_ && (body_error_ || expects_continue_)) response_.close_after();
   if (is_broken_ || (response_.has_begun() && !keeps_its_length(body_written_))) {
     // Nothing of it, and nothing after it, may look like an end (H4). What was answered before stays.
-    out_.resize(answer_at_);
+    if (response_.has_begun()) out_.resize(answer_at_);
     peer_goes_on_ = false;
     is_broken_ = true;
     co_return After::close;
@@ -383,7 +452,7 @@ Task<Http1Connection::After> Http1Connection::finish_answer() {
     if (!written) co_return After::close;
   }
   bool is_read = co_await skip_body();
-  if (out_.size() >= limits().output_bytes) {
+  if (!has_room()) {
     Result<void> written = co_await write_out();
     if (!written) co_return After::close;
   }
@@ -410,8 +479,12 @@ void Http1Connection::refuse(int status, std::string_view why) {
   text.append(": ").append(why).append("\n");
   response_.body("text/plain", std::move(text));
   is_chunked_ = false;
-  append_head(response_.body().size(), response_.body());
-  body_written_ = response_.body().size();
+  // RFC 9110, 9.3.2: HEAD has no body here either. If it has come to its target, the method is known.
+  bool is_head = !parser_.target().empty() && parser_.method() == Method::head;
+  std::string_view body;
+  if (!is_head) body = response_.body();
+  append_head(response_.body().size(), body);
+  body_written_ = body.size();
   note_access("-", "-");
 }
 
@@ -463,13 +536,19 @@ bool Http1Connection::sends_body() const noexcept {
   return !has_no_body() && request_.method() != Method::head;
 }
 
-Result<void> Http1Connection::count_body(std::uint64_t bytes) {
+// Whether so many bytes more are not too many.
+Result<void> Http1Connection::check_body(std::uint64_t bytes) {
   if (response_.content_length() && *response_.content_length() - body_written_ < bytes) {
     is_broken_ = true;
     return std::unexpected(make_error_code(Error::wrong_length));
   }
-  body_written_ += bytes;
   return {};
+}
+
+Result<void> Http1Connection::count_body(std::uint64_t bytes) {
+  Result<void> checked = check_body(bytes);
+  if (checked) body_written_ += bytes;
+  return checked;
 }
 
 void Http1Connection::begin_stream() {
@@ -496,7 +575,7 @@ Task<Result<void>> Http1Connection::write_body(Response&, std::span<const std::b
   if (bytes.empty()) co_return {};
   if (bytes.size() > kCopiedMax) co_return co_await write_large(bytes);
   // Room first: who is cancelled while it waits has written nothing.
-  if (out_.size() >= limits().output_bytes) co_await ok(write_out());
+  if (!has_room()) co_await ok(write_out());
   if (Result<void> counted = count_body(bytes.size()); !counted) co_return counted;
   if (!sends_body()) co_return {};
   if (is_chunked_) append_chunk_size(out_, bytes.size());
@@ -525,6 +604,7 @@ Task<Result<void>> Http1Connection::write_file(Response& response, Descriptor& f
   if (!response.has_begun() && !response.content_length()) response.content_length(range.bytes);
   begin_stream();
   if (!response.content_length()) co_return co_await copy_file(file, range);  // in chunks
+  if (Result<void> fits = check_body(range.bytes); !fits) co_return fits;     // nothing of it
   while (range.bytes > kCopiedMax && sends_body()) {
     co_await ok(write_out());
     LocalMutexGuard turn = co_await write_turn_.lock();
@@ -551,19 +631,18 @@ Task<Result<void>> Http1Connection::copy_file(Descriptor& file, FileRange range)
   if (!sends_body()) co_return count_body(range.bytes);
   auto size = static_cast<std::size_t>(std::min<std::uint64_t>(kPieceBytes, range.bytes));
   auto buffer = std::make_unique_for_overwrite<std::byte[]>(size);
+  Breaks breaks(is_broken_);
   while (range.bytes > 0) {
     auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(size, range.bytes));
     std::span<std::byte> room(buffer.get(), wanted);
     std::size_t count = co_await ok(read_at(file, room, range.offset));
-    if (count == 0) {
-      is_broken_ = true;
-      co_return std::unexpected(make_error_code(Error::wrong_length));
-    }
+    if (count == 0) co_return std::unexpected(make_error_code(Error::wrong_length));
     std::span<const std::byte> piece = room.first(count);
     co_await ok(write_body(response_, piece));
     range.offset += count;
     range.bytes -= count;
   }
+  breaks.dismiss();
   co_return {};
 }
 
@@ -636,8 +715,8 @@ Task<void> Http1Connection::end(bool lingers) {
   Result<void> written = co_await write_out();
   if (!written) co_return;
   // To a peer that reads until the end, TLS's farewell would say that this was all (H4).
-  if (is_broken_ && transport_.is_encrypted()) co_return;
-  Result<void> shut = co_await within(limits().linger_timeout, transport_.shutdown_write());
+  Task<Result<void>> ending = is_broken_ ? transport_.cut_write() : transport_.shutdown_write();
+  Result<void> shut = co_await within(limits().linger_timeout, std::move(ending));
   if (shut && (lingers || peer_goes_on_ || !input_.next().empty())) co_await linger();
 }
 

@@ -7,12 +7,15 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "input.h"
 #include "parser.h"
 #include "weft/base/intrusive_list.h"
+#include "weft/core/started_task.h"
 #include "weft/http/server.h"
 #include "weft/sync/local_mutex.h"
+#include "weft/time/sleep.h"
 
 namespace weft::inline v0::http::detail {
 
@@ -38,9 +41,11 @@ class Http1Connection final : public ServedConnection,
   [[nodiscard]] After after_wait(Result<PooledBytes> more);
   [[nodiscard]] bool prepare(bool has_body);
   Task<Result<std::size_t>> read_body(std::span<std::byte> buffer) override;
+  [[nodiscard]] std::chrono::nanoseconds body_patience() const noexcept;
   Task<bool> skip_body();
 
   // --- Answering ---
+  void shed();
   void answer_error(std::exception_ptr error);
   [[nodiscard]] bool answers_at_once() noexcept;
   [[gnu::noinline]] Task<After> finish_answer();
@@ -51,6 +56,7 @@ class Http1Connection final : public ServedConnection,
   [[nodiscard]] bool sends_body() const noexcept;
   void begin_stream();
   // Of the body that was promised.
+  [[nodiscard]] Result<void> check_body(std::uint64_t bytes);
   [[nodiscard]] Result<void> count_body(std::uint64_t bytes);
   Task<Result<void>> write_body(Response& response, std::span<const std::byte> bytes) override;
   Task<Result<void>> write_file(Response& response, Descriptor& file, FileRange range) override;
@@ -70,6 +76,10 @@ class Http1Connection final : public ServedConnection,
   [[nodiscard]] bool has_output() const noexcept {
     return !out_.empty() || sent_ < sending_.size();
   }
+  // Of Limits::output_bytes. What a write that was given up has left counts, too.
+  [[nodiscard]] bool has_room() const noexcept {
+    return out_.size() + (sending_.size() - sent_) < limits().output_bytes;
+  }
   [[nodiscard]] std::error_code write_refusal() const noexcept;
   [[nodiscard]] std::error_code as_write_error(const std::error_code& error) const noexcept;
   [[nodiscard]] bool keeps_its_length(std::uint64_t bytes) const;
@@ -80,6 +90,9 @@ class Http1Connection final : public ServedConnection,
   // --- Connection ---
   std::optional<net::Address> peer_address() const override { return transport_.peer_address(); }
   bool is_encrypted() const noexcept override { return transport_.is_encrypted(); }
+  std::optional<tls::PeerCertificate> peer_certificate() const override {
+    return transport_.peer_certificate();
+  }
   Task<Result<Upgraded>> upgrade(Response& response, std::string_view protocol) override;
   void on_stop(std::function<void()> tell) override;
   Task<void> until_peer_leaves() override;
@@ -93,6 +106,40 @@ class Http1Connection final : public ServedConnection,
   Request request_;
   Body body_;
   Response response_;
+
+  // Answers that are finished wait for the next, because a handler that does not wait is quicker than a system call. One that does
+  // must not hold them up. So this is armed before it runs, once for many of them, and fires when the loop has its turn: they leave.
+  class Overtaken final : private weft::detail::Waker {
+   public:
+    explicit Overtaken(Http1Connection& connection) noexcept : connection_(connection) {}
+    // Requires: called by run() itself, whose child it will be that writes.
+    void arm();
+    void disarm() noexcept {
+      if (std::exchange(is_armed_, false)) alarm_.disarm();
+    }
+    // At the end of run(), however that comes: it must not ring without the scope that it starts its child in.
+    class Disarms {
+     public:
+      explicit Disarms(Overtaken& overtaken) noexcept : overtaken_(overtaken) {}
+      Disarms(const Disarms&) = delete;
+      Disarms& operator=(const Disarms&) = delete;
+      ~Disarms() { overtaken_.disarm(); }
+
+     private:
+      Overtaken& overtaken_;
+    };
+
+   private:
+    void wake() noexcept override;
+    bool cancel_with(const CancelReason&) noexcept override { return false; }
+    [[nodiscard]] weft::detail::Strand* waiting() const noexcept override { return nullptr; }
+
+    Http1Connection& connection_;
+    Scope* scope_ = nullptr;
+    weft::detail::Alarm alarm_;
+    StartedTask<Result<void>> writing_;
+    bool is_armed_ = false;
+  };
 
   // Whoever does not get to the end of it has broken the answer.
   class Breaks {
@@ -114,10 +161,12 @@ class Http1Connection final : public ServedConnection,
   std::string sending_;        // the kernel has it in hand
   std::size_t sent_ = 0;       // of sending_
   LocalMutex write_turn_{"http output"};
+  Overtaken overtaken_{*this};
   std::error_code write_error_;     // the first: nothing leaves any more
   std::uint64_t framing_read_ = 0;  // of a chunked body
   std::uint64_t requests_ = 0;
   std::uint64_t body_read_ = 0;
+  std::chrono::nanoseconds body_waited_{0};  // for it
   std::uint64_t body_written_ = 0;
   std::int64_t head_began_ns_ = 0;
   std::error_code body_error_;

@@ -23,7 +23,7 @@ bool EventReader::take_line() {
   return true;
 }
 
-// What line_ says. Returns: the event that it ends.
+// What line_ says. Returns: the event that it ends. Sets error_.
 std::optional<ReceivedEvent> EventReader::take_field() {
   std::string line = std::exchange(line_, {});
   std::string_view rest = line;
@@ -32,11 +32,13 @@ std::optional<ReceivedEvent> EventReader::take_field() {
   }
   if (rest.empty()) {
     std::string event = std::exchange(event_, {}), data = std::exchange(data_, {});
-    last_event_id_ = id_;
+    // A blank line costs the server one byte, and must not cost us an id.
+    if (std::exchange(id_is_new_, false)) last_event_id_ = id_;
     if (data.empty()) return std::nullopt;
     data.pop_back();  // the last line's end
-    return ReceivedEvent{
-        .event = event.empty() ? "message" : std::move(event), .data = std::move(data), .id = id_};
+    return ReceivedEvent{.event = event.empty() ? "message" : std::move(event),
+                         .data = std::move(data),
+                         .id = last_event_id_};
   }
   std::size_t colon = rest.find(':');
   std::string_view name = rest.substr(0, colon);
@@ -47,7 +49,12 @@ std::optional<ReceivedEvent> EventReader::take_field() {
   } else if (name == "event") {
     event_ = value;
   } else if (name == "id") {
-    if (value.find('\0') == value.npos) id_ = value;
+    if (value.size() > kIdBytesMax) {
+      error_ = make_error_code(Error::event_too_large);
+    } else if (value.find('\0') == value.npos) {
+      id_ = value;
+      id_is_new_ = true;
+    }
   } else if (name == "retry") {
     std::uint32_t milliseconds = 0;
     auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), milliseconds);
@@ -67,6 +74,7 @@ Task<Result<std::optional<ReceivedEvent>>> EventReader::next() {
       }
       if (!is_whole) break;
       std::optional<ReceivedEvent> event = take_field();
+      if (error_) break;
       if (event) co_return event;
     }
     if (error_) break;

@@ -27,10 +27,16 @@ class RouteNode {
   [[nodiscard]] Handler* handler(Method method) const noexcept;
   // "GET, HEAD, POST".
   [[nodiscard]] std::string allowed() const;
+  // The same, of all nodes from here on.
+  [[nodiscard]] std::string allowed_below() const;
 
  private:
   static constexpr std::size_t kMethods = static_cast<std::size_t>(Method::other) + 1;
+  using Methods = std::array<bool, kMethods>;
 
+  [[nodiscard]] static std::string list(const Methods& methods);
+  void note_methods(Methods& methods) const noexcept;
+  void note_methods_below(Methods& methods) const noexcept;
   [[nodiscard]] bool has_handler() const noexcept;
   [[nodiscard]] RouteNode& child(std::string_view word, std::string_view pattern);
 

@@ -110,15 +110,40 @@ bool RouteNode::has_handler() const noexcept {
   return std::ranges::any_of(handlers_, [](Handler* handler) { return handler != nullptr; });
 }
 
-std::string RouteNode::allowed() const {
-  std::string list;
+std::string RouteNode::list(const Methods& methods) {
+  std::string text;
   for (std::size_t i = 0; i < kMethods; ++i) {
     auto method = static_cast<Method>(i);
-    if (!handler(method) || method == Method::other) continue;
-    if (!list.empty()) list += ", ";
-    list += to_string(method);
+    if (!methods[i] || method == Method::other) continue;
+    if (!text.empty()) text += ", ";
+    text += to_string(method);
   }
-  return list;
+  return text;
+}
+
+void RouteNode::note_methods(Methods& methods) const noexcept {
+  for (std::size_t i = 0; i < kMethods; ++i) {
+    if (handler(static_cast<Method>(i))) methods[i] = true;
+  }
+}
+
+void RouteNode::note_methods_below(Methods& methods) const noexcept {
+  note_methods(methods);
+  for (const auto& [word, node] : words_) node->note_methods_below(methods);
+  if (parameter_) parameter_->note_methods_below(methods);
+  if (rest_) rest_->note_methods_below(methods);
+}
+
+std::string RouteNode::allowed() const {
+  Methods methods{};
+  note_methods(methods);
+  return list(methods);
+}
+
+std::string RouteNode::allowed_below() const {
+  Methods methods{};
+  note_methods_below(methods);
+  return list(methods);
 }
 
 namespace {
@@ -136,7 +161,10 @@ class NotAllowed final : public Handler {
   explicit NotAllowed(const RouteNode& root) : root_(root) {}
   Task<void> handle_request(const Request& request, Response& response, Connection&) override {
     RouteNode::Parameters parameters;
-    response.header("allow", root_.find(request.path(), parameters)->allowed());
+    // RFC 9110, 9.3.7: "*" is the server as a whole.
+    bool is_all = request.path() == "*";
+    response.header("allow", is_all ? root_.allowed_below()
+                                    : root_.find(request.path(), parameters)->allowed());
     if (request.method() == Method::options) {
       response.status(204);
     } else {
@@ -171,6 +199,7 @@ void Router::own(Method method, std::string_view pattern, std::unique_ptr<Handle
 
 Handler& Router::find(const Request& request) {
   request.parameters_.clear();
+  if (request.path() == "*") return *not_allowed_;  // of OPTIONS only: it says what is
   if (!request.path().starts_with('/')) return *not_found_;
   const detail::RouteNode* node = root_->find(request.path(), request.parameters_);
   if (!node) return *not_found_;

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "connection.h"
@@ -73,6 +74,15 @@ Task<void> Server::serve_connection(Transport& transport) {
   co_await connection.run();
 }
 
+// Logged once, and noted each time.
+void Server::refuse_protocol(const std::optional<net::Address>& peer, std::string_view alpn) {
+  std::string why = "ALPN has agreed on \"" + std::string(alpn) +
+                    "\", which http::Server does not speak: ServerOptions::tls may offer "
+                    "\"http/1.1\" only";
+  if (!std::exchange(has_refused_protocol_, true)) log(LogLevel::error, "http: " + why);
+  note_handshake(peer, why);
+}
+
 void Server::note_handshake(const std::optional<net::Address>& peer,
                             std::string_view why) noexcept {
   if (!options_.handshake_log) return;
@@ -113,8 +123,11 @@ Task<Result<void>> serve_on(IOContext& context, net::Address where, Handler& han
     if (!listener) co_return std::unexpected(listener.error());
     listeners.push_back(std::move(*listener));
   }
-  std::size_t share = (options.limits.connections_max + context.workers() - 1) / context.workers();
-  options.limits.connections_max = share;
+  auto share = [&](std::size_t all) {
+    return all / context.workers() + (all % context.workers() == 0 ? 0 : 1);
+  };
+  options.limits.connections_max = share(options.limits.connections_max);
+  options.limits.requests_in_progress_max = share(options.limits.requests_in_progress_max);
   auto serve_all = [&](Nursery& workers) -> Task<NurseryEnd> {
     for (std::size_t i = 0; i < context.workers(); ++i) {
       auto serve = [&handler, &options, &listener = listeners[i]]() -> Task<void> {

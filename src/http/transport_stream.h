@@ -41,6 +41,9 @@ class TransportStream {
   Task<Result<std::size_t>> write_some(std::span<const net::Part> parts) {
     return transport_->write_some(parts);
   }
+  [[nodiscard]] std::size_t try_write(std::span<const std::byte> bytes) noexcept {
+    return transport_->try_write(bytes);
+  }
   Task<Result<void>> shutdown_write() { return transport_->shutdown_write(); }
   void close() noexcept { transport_->close(); }
   [[nodiscard]] bool is_quiet() noexcept { return rest_.empty() && transport_->is_quiet(); }

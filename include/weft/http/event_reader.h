@@ -35,6 +35,8 @@ struct ReceivedEvent {
 class EventReader {
  public:
   static constexpr std::size_t kBytesMax = 1024 * 1024;
+  // Of an id: every event after it has a copy, and the next request sends it in a header field. Error::event_too_large.
+  static constexpr std::size_t kIdBytesMax = 1024;
 
   // `bytes_max`: of one event. Requires: `body` lives as long.
   explicit EventReader(Body& body, std::size_t bytes_max = kBytesMax) noexcept
@@ -65,6 +67,7 @@ class EventReader {
   std::error_code error_;
   bool is_behind_cr_ = false;  // an LF would belong to it
   bool is_first_line_ = true;
+  bool id_is_new_ = false;  // id_ is not last_event_id_
 };
 
 }  // namespace weft::inline v0::http

@@ -34,6 +34,11 @@ class Connection {
   // Who asks. Nothing: what carries it has no addresses.
   [[nodiscard]] virtual std::optional<net::Address> peer_address() const = 0;
   [[nodiscard]] virtual bool is_encrypted() const noexcept = 0;
+  // Who asks, by a certificate: its issuer is one that tls::ServerOptions::client_roots_pem trusts, or the handshake would have failed.
+  // Nothing: it has shown none, or was not asked for one. Made anew at each call.
+  [[nodiscard]] virtual std::optional<tls::PeerCertificate> peer_certificate() const {
+    return std::nullopt;
+  }
 
   // Another protocol takes over: sends 101 with the response's header fields, and gives the transport away.
   // From then on the response has been sent, and the connection closes when the handler returns. Errors: not_supported if

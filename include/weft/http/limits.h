@@ -10,15 +10,22 @@ namespace weft::inline v0::http {
 
 struct Limits {
   std::size_t connections_max = 10'000;
+  // 503 with retry_after: handlers that run at the same time, on one Server.
+  std::size_t requests_in_progress_max = std::numeric_limits<std::size_t>::max();
+  std::chrono::seconds retry_after{1};
 
   std::size_t target_bytes_max = 8 * 1024;  // 414
   std::size_t head_bytes_max = 16 * 1024;   // 431: the request line and all fields; 400: trailers
   std::size_t header_fields_max = 100;      // 431
   std::uint64_t body_bytes_max = 1024 * 1024;  // 413; Body::allow() for one request
 
-  std::chrono::milliseconds idle_timeout{60'000};   // between requests
-  std::chrono::milliseconds head_timeout{10'000};   // 408: first byte to the end of the head
-  std::chrono::milliseconds body_timeout{30'000};   // 408: without a byte
+  std::chrono::milliseconds idle_timeout{60'000};  // between requests
+  std::chrono::milliseconds head_timeout{10'000};  // 408: first byte to the end of the head
+  std::chrono::milliseconds body_timeout{30'000};  // 408: without a byte
+  // 408: slower than so many bytes a second, over all the time that a handler has waited for its body but the first body_grace. 0: no
+  // matter how slow.
+  std::uint64_t body_rate_min = 240;
+  std::chrono::milliseconds body_grace{30'000};
   std::chrono::milliseconds write_timeout{30'000};  // without a byte that the peer takes
   std::chrono::milliseconds linger_timeout{1'000};  // reading on after the last answer
   std::chrono::milliseconds drain_timeout{10'000};  // from a stop to the cancel

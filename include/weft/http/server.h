@@ -142,7 +142,19 @@ class Server {
   [[nodiscard]] Handler& handler() noexcept { return handler_; }
   [[nodiscard]] const ServerOptions& options() const noexcept { return options_; }
   [[nodiscard]] std::size_t connections() const noexcept { return connection_count_; }
+  // Handlers that run.
+  [[nodiscard]] std::size_t requests_in_progress() const noexcept { return in_progress_; }
   // For weft's own use.
+  class InProgress {
+   public:
+    explicit InProgress(Server& server) noexcept : server_(server) { ++server_.in_progress_; }
+    InProgress(const InProgress&) = delete;
+    InProgress& operator=(const InProgress&) = delete;
+    ~InProgress() { --server_.in_progress_; }
+
+   private:
+    Server& server_;
+  };
   [[nodiscard]] detail::DateLine& date() noexcept { return date_; }
   [[nodiscard]] detail::Workspaces& workspaces() noexcept { return workspaces_; }
 
@@ -179,6 +191,8 @@ class Server {
   // Returns: whether it succeeded.
   template <net::Stream S>
   Task<bool> shake_hands(tls::Stream<S>& stream);
+  // A mistake of ours: the context offers what is not spoken here.
+  void refuse_protocol(const std::optional<net::Address>& peer, std::string_view alpn);
   void note_handshake(const std::optional<net::Address>& peer, std::string_view why) noexcept;
   void stop_connections() noexcept;
   Task<void> drain(Nursery& running, Event& ended);
@@ -189,8 +203,10 @@ class Server {
   detail::Workspaces workspaces_;
   IntrusiveList<detail::ServedConnection> connections_;
   std::size_t connection_count_ = 0;
+  std::size_t in_progress_ = 0;
   bool is_stopping_ = false;
   bool is_serving_ = false;
+  bool has_refused_protocol_ = false;
   Event drain_is_over_{"end of a drain"};
 };
 
@@ -204,7 +220,9 @@ template <net::Stream S>
 Task<void> Server::serve_tls(S stream) {
   tls::Stream<S> secure(std::move(stream), *options_.tls);
   bool done = co_await shake_hands(secure);
-  if (!done || !detail::is_http1(secure.alpn())) co_return;
+  if (!done) co_return;
+  if (!detail::is_http1(secure.alpn()))
+    co_return refuse_protocol(detail::peer_of(secure), secure.alpn());
   StreamTransport transport(std::move(secure));
   co_await serve_connection(transport);
 }
@@ -256,7 +274,7 @@ Task<void> Server::serve(Listener& listener) {
 }
 
 // On every worker of `context`, each with a listener of its own at `where` (port 0 is not for this: each would have another) and its
-// share of connections_max.
+// share of connections_max and requests_in_progress_max.
 // Requires: `handler` may be called on several threads. Errors: those of TcpListener::listen(), before anything is served.
 [[nodiscard]] Task<Result<void>> serve_on(IOContext& context, net::Address where, Handler& handler,
                                           ServerOptions options = {});

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,6 +27,7 @@
 #include "weft/io/pooled_bytes.h"
 #include "weft/net/stream.h"
 #include "weft/sync/parking_lot.h"
+#include "weft/time/sleep.h"
 #include "weft/time/timeout.h"
 #include "weft/tls/engine.h"
 #include "weft/tls/stoppable.h"
@@ -118,6 +120,23 @@ class Connection {
     Sending sending(*this);
     co_return co_await send();
   }
+
+  template <class Send>
+  void end_now(Send& send) noexcept {
+    if (closed_ || sending_ || broken_ || !engine_.is_handshaken()) return;
+    try {
+      if (!engine_.end()) return;
+    } catch (const std::bad_alloc&) {
+      return;
+    }
+    while (engine_.has_output()) {
+      std::size_t count = send(engine_.output());
+      if (count == 0) return;
+      engine_.sent(count);
+    }
+  }
+
+  [[nodiscard]] TimePoint sent_at() const noexcept { return sent_at_; }
 
   void close() noexcept {
     closed_ = true;
@@ -251,9 +270,10 @@ class Connection {
     }
     co_return {};
   }
-  std::error_code note_sent(const Result<std::size_t>& count) noexcept {
+  std::error_code note_sent(const Result<std::size_t>& count) {
     if (count) {
       engine_.sent(*count);
+      sent_at_ = now();
       return {};
     }
     // A record that is cut makes all that could come after it worthless.
@@ -316,6 +336,7 @@ class Connection {
   PooledBytes lent_;
   std::unique_ptr<std::byte[]> own_;         // where the transport lends none
   std::error_code broken_;                   // what sending has met with
+  TimePoint sent_at_{};                      // something, last
   Stop* reader_ = nullptr;                   // a reader that waits for input, and nothing else
   ParkingLot sent_{"tls::Stream, to send"};  // who waits for the turn
   bool reading_ = false;

@@ -34,6 +34,7 @@
 #include "weft/core/task.h"
 #include "weft/io/pooled_bytes.h"
 #include "weft/net/stream.h"
+#include "weft/time/sleep.h"
 #include "weft/tls/connection.h"
 #include "weft/tls/context.h"
 #include "weft/tls/engine.h"
@@ -81,6 +82,12 @@ class [[nodiscard]] Stream {
   [[nodiscard]] Task<Result<void>> shutdown_write() {
     return connection_ ? connection_->end() : closed<void>();
   }
+  // close_notify, as far as it can be sent without waiting: before a close(). `send(bytes)` returns how many the transport took, 0: none
+  // at this moment. Does nothing while something is being sent, or before the handshake.
+  template <class Send>
+  void end_now(Send send) noexcept {
+    if (connection_) connection_->end_now(send);
+  }
   void close() noexcept {
     if (connection_) connection_->close();
   }
@@ -96,6 +103,8 @@ class [[nodiscard]] Stream {
   [[nodiscard]] std::string_view alpn() const noexcept { return connection_->engine().alpn(); }
   [[nodiscard]] Version version() const noexcept { return connection_->engine().version(); }
   [[nodiscard]] bool is_resumed() const noexcept { return connection_->engine().is_resumed(); }
+  // When the transport has last taken something of what was to be sent.
+  [[nodiscard]] TimePoint sent_at() const noexcept { return connection_->sent_at(); }
   [[nodiscard]] std::optional<PeerCertificate> peer_certificate() const {
     return connection_->engine().peer_certificate();
   }

@@ -62,6 +62,30 @@ TEST(HttpClient, FollowsRedirects) {
   });
 }
 
+// A redirect's body is read, and dropped, so that its connection can be used again; up to a limit.
+TEST(HttpClient, ARedirectWithALargeBodyCostsItsConnection) {
+  for (std::size_t bytes : {1000u, 100'000u}) {
+    auto script = [&](Peer& peer) -> Task<void> {
+      while (true) {
+        std::string request = co_await peer.read_request();
+        if (request.empty()) co_return;
+        bool is_first = request.starts_with("GET /first");
+        co_await peer.write(is_first
+                                ? "HTTP/1.1 302 Found\r\nLocation: /second\r\nContent-Length: " +
+                                      std::to_string(bytes) + "\r\n\r\n" + std::string(bytes, 'x')
+                                : kHello);
+      }
+    };
+    ClientTalk talk;
+    talk.options.limits.skipped_body_bytes = 1000;
+    talk(script, [&](Client& client, ScriptedConnector& connector) -> Task<void> {
+      ClientResponse response = or_throw(co_await client.get("http://server/first"));
+      EXPECT_EQ(response.status(), 200);
+      EXPECT_EQ(connector.asked.size(), bytes <= 1000 ? 1u : 2u) << bytes;
+    });
+  }
+}
+
 TEST(HttpClient, ChangesTheMethodAsTheStatusSays) {
   struct Change {
     int status;

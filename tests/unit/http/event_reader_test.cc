@@ -123,6 +123,11 @@ TEST(HttpEventReader, AnEventHasABound) {
   std::string lines;
   for (int i = 0; i < 100; ++i) lines += "data: a\n";
   EXPECT_EQ(events_of(lines, 7, 64), Events{too_large});
+  // An id has one of its own: each event behind it has a copy.
+  std::string id(EventReader::kIdBytesMax, 'i');
+  EXPECT_EQ(events_of("id: " + id + "\ndata: a\n\ndata: b\n\n", 4096),
+            (Events{"message|a|" + id, "message|b|" + id}));
+  EXPECT_EQ(events_of("id: " + id + "i\ndata: a\n\n", 4096), Events{too_large});
   // Many small ones are no large one.
   std::string many;
   for (int i = 0; i < 100; ++i) many += "data: a\n\n";

@@ -8,11 +8,16 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "support/drivers.h"
 #include "support/http_peers.h"
+#include "support/loop_fixture.h"
+#include "weft/http/error.h"
 #include "weft/http/static_files.h"
 #include "weft/net/memory_stream.h"
 #include "weft/testing/virtual_loop.h"
@@ -260,6 +265,287 @@ TEST(Https, AWriteThatThePeerDoesNotTakeTimesOut) {
     peer.close();
   };
   run(loop, root());
+}
+
+// Two ends of TLS, on a wire that holds 2000 bytes.
+struct Ends {
+  tls::Stream<net::MemoryStream> near, far;
+};
+Task<Ends> shaken_hands() {
+  auto [one, other] = net::memory_streams({.bytes_max = 2000});
+  tls::ServerContext ours = server_context();
+  tls::ClientContext theirs = client_context();
+  auto both = or_throw(co_await all_of(tls::accept(std::move(one), ours),
+                                       tls::connect(std::move(other), theirs, "localhost")));
+  auto& [accepted, peer] = both;
+  co_return Ends{std::move(accepted), std::move(peer)};
+}
+
+// Who gives each wait up and begins another has the same peer before him.
+TEST(Https, AWaitThatIsGivenUpDoesNotBeginAnew) {
+  weft::testing::VirtualLoop loop;
+  auto root = [&]() -> Task<void> {
+    Ends ends = co_await shaken_hands();
+    StreamTransport transport(std::move(ends.near));
+    std::string text(100'000, 'x');
+    std::array<net::Part, 1> parts{net::Part(text)};
+    std::span<net::Part> rest(parts);
+    TimePoint start = now();
+    std::error_code said;
+    for (int i = 0; i < 10 && !said; ++i) {
+      std::span<const net::Part> list(rest);
+      auto count = co_await timeout(300ms, transport.write_some_within(1s, list));
+      if (count && *count) net::drop_front(rest, **count);
+      if (count && !*count) said = count->error();
+    }
+    EXPECT_EQ(said, std::errc::timed_out);
+    EXPECT_EQ(now() - start, 1s);
+    transport.close();
+    ends.far.close();
+  };
+  run(loop, root());
+}
+
+// A record is large, and a peer slow: as long as it takes some of it, it is not late.
+TEST(Https, APeerThatTakesALittleIsNotLate) {
+  for (int takes : {1000, 5}) {
+    weft::testing::VirtualLoop loop;
+    auto root = [&]() -> Task<void> {
+      Ends ends = co_await shaken_hands();
+      StreamTransport transport(std::move(ends.near));
+      std::string text(16'000, 'x');
+      std::array<net::Part, 1> parts{net::Part(text)};
+      std::span<const net::Part> list(parts);
+      TimePoint start = now();
+      auto body = [&](Nursery& nursery) -> Task<NurseryEnd> {
+        auto take = [&]() -> Task<void> {
+          std::array<std::byte, 100> buffer;
+          for (int i = 0; i < takes; ++i) {
+            co_await sleep_for(500ms);
+            Result<std::size_t> count = co_await ends.far.transport().read_some(buffer);
+            or_throw(count);
+          }
+        };
+        nursery.start(take);
+        Result<std::size_t> count = co_await transport.write_some_within(1s, list);
+        if (takes == 5) {
+          EXPECT_TRUE(!count && count.error() == std::errc::timed_out);
+          EXPECT_EQ(now() - start, 5 * 500ms + 1s) << "from what it took last";
+        } else {
+          EXPECT_EQ(count.value_or(0), text.size());
+          EXPECT_GT(now() - start, 60s);
+        }
+        co_return cancel;
+      };
+      co_await with_nursery(body);
+      transport.close();
+      ends.far.close();
+    };
+    run(loop, root());
+  }
+}
+
+// A server that shakes hands, and reads nothing then.
+class Unmoved final : public Connector {
+ public:
+  explicit Unmoved(std::vector<tls::Stream<net::MemoryStream>>& others) : others_(others) {}
+  Task<Result<std::unique_ptr<Transport>>> connect(const Endpoint&) override {
+    Ends ends = co_await shaken_hands();
+    others_.push_back(std::move(ends.near));
+    using Made = StreamTransport<tls::Stream<net::MemoryStream>>;
+    co_return std::make_unique<Made>(std::move(ends.far));
+  }
+  Task<Result<std::unique_ptr<Transport>>> secure(std::unique_ptr<Transport> tunnel,
+                                                  const Endpoint&) override {
+    co_return tunnel;
+  }
+
+ private:
+  std::vector<tls::Stream<net::MemoryStream>>& others_;
+};
+
+TEST(Https, AnUploadThatTheServerDoesNotTakeTimesOut) {
+  weft::testing::VirtualLoop loop;
+  auto root = [&]() -> Task<void> {
+    std::vector<tls::Stream<net::MemoryStream>> others;
+    ClientOptions options{.proxies = {}, .connector = std::make_shared<Unmoved>(others)};
+    options.limits.write_timeout = 7s;
+    Client client(options);
+    ClientRequest request(Method::post, or_throw(Url::parse("https://localhost/")), {},
+                          std::string(100'000, 'x'));
+    TimePoint start = now();
+    Result<ClientResponse> response = co_await client.request(std::move(request));
+    EXPECT_TRUE(!response && response.error() == Error::write_timeout);
+    EXPECT_EQ(now() - start, 7s);
+  };
+  run(loop, root());
+}
+
+// --- How it ends ----------------------------------------------------------------------------------------
+
+using TcpTls = tls::Stream<net::TcpStream>;
+
+Task<TcpTls> connect_to(net::Address where, tls::ClientOptions options) {
+  net::TcpStream stream = or_throw(co_await net::TcpStream::connect(where));
+  tls::ClientContext context = client_context(std::move(options));
+  Result<TcpTls> secure = co_await tls::connect(std::move(stream), context, "localhost");
+  co_return or_throw(std::move(secure));
+}
+
+// RFC 9112, 9.8: without close_notify a peer cannot tell an end from an attack.
+TEST(Https, AStopSaysGoodbyeToWhoWaits) {
+  for (Driver driver : drivers_here()) {
+    SCOPED_TRACE(to_string(driver));
+    Served served(Scheme::https);  // for its handlers
+    EventLoop loop({.driver = driver});
+    auto root = [&]() -> Task<void> {
+      net::TcpListener listener = or_throw(net::TcpListener::listen(net::Address::loopback_v4(0)));
+      Server server(served.routes, served.options);
+      TcpTls idle;
+      std::array<std::byte, 1000> buffer;
+      auto serving = [&](Nursery& nursery) -> Task<NurseryEnd> {
+        auto serve = [&]() -> Task<void> { co_await server.serve(listener); };
+        nursery.start(serve);
+        net::Address where = or_throw(listener.local_address());
+        idle = co_await connect_to(where, client_options());
+        Result<void> sent = co_await net::write_all(idle, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        or_throw(sent);
+        Result<std::size_t> count = co_await idle.read_some(buffer);
+        EXPECT_GT(or_throw(count), 0u);
+        co_await sleep_for(5ms);  // until it waits for the next
+        co_return cancel;
+      };
+      co_await with_nursery(serving);
+      Result<std::size_t> end = co_await idle.read_some(buffer);
+      EXPECT_TRUE(end.has_value()) << end.error().message();
+      EXPECT_EQ(end.value_or(99), 0u);
+    };
+    run(loop, root());
+  }
+}
+
+TEST(Https, AClientThatClosesWhatItKeptSaysGoodbye) {
+  std::optional<Result<std::size_t>> end;
+  Event ended;
+  auto answer = [&](TcpTls& stream) -> Task<void> {
+    std::array<std::byte, 1000> buffer;
+    Result<std::size_t> count = co_await stream.read_some(buffer);
+    EXPECT_GT(or_throw(count), 0u);
+    Result<void> sent = co_await net::write_all(stream, "HTTP/1.1 204 No Content\r\n\r\n");
+    or_throw(sent);
+    end = co_await stream.read_some(buffer);
+    ended.set();
+  };
+  with_other_server(answer, [&](std::string at, const int&) -> Task<void> {
+    {
+      Client client(direct());
+      std::string got = co_await fetch(client, at);
+      EXPECT_EQ(got, "204 ");
+    }
+    co_await ended.wait();
+  });
+  ASSERT_TRUE(end.has_value());
+  EXPECT_TRUE(end->has_value()) << end->error().message();
+}
+
+// What has come of an answer that breaks off arrives, and then a cut: neither an end by the book nor a reset, which could overtake it.
+TEST(Https, AnAnswerThatBreaksOffIsCut) {
+  Served served(Scheme::https);
+  served.routes.post("/breaks", [](const Request&, Response& response) -> Task<void> {
+    Result<void> written = co_await response.write(pattern(100'000));
+    if (written) written = co_await response.flush();
+    or_throw(written);
+    throw std::runtime_error("on purpose");
+  });
+  LogCapture log;
+  served([&](std::string at, Server&) -> Task<void> {
+    TcpTls stream = co_await connect_to(address_of(at), client_options());
+    std::string request = "POST /breaks HTTP/1.1\r\nHost: a\r\nContent-Length: 200000\r\n\r\n";
+    request.append(100'000, 'b');
+    Result<void> sent = co_await net::write_all(stream, request);
+    or_throw(sent);
+    std::size_t got = 0;
+    std::error_code end;
+    std::array<std::byte, 10'000> buffer;
+    while (!end) {
+      Result<std::size_t> count = co_await stream.read_some(buffer);
+      if (count && *count == 0) break;
+      if (count) got += *count;
+      if (!count) end = count.error();
+    }
+    EXPECT_GT(got, 100'000u);
+    EXPECT_EQ(end, tls::Error::truncated) << end.message();
+  });
+}
+
+// The context offers what the server does not speak: somebody must hear of it.
+TEST(Https, AProtocolThatIsNotSpokenHereIsTold) {
+  Served served(Scheme::https);
+  tls::ServerOptions offers = server_options();
+  offers.alpn = {"h2", "http/1.1"};
+  served.options.tls = server_context(offers);
+  std::vector<std::string> refused;
+  served.options.handshake_log = [&](const auto&, std::string_view why) {
+    refused.emplace_back(why);
+  };
+  LogCapture log;
+  served([&](std::string at, Server&) -> Task<void> {
+    tls::ClientOptions asks = client_options();
+    asks.alpn = {"h2"};
+    for (int i = 0; i < 2; ++i) {
+      TcpTls stream = co_await connect_to(address_of(at), asks);
+      std::array<std::byte, 10> buffer;
+      Result<std::size_t> count = co_await stream.read_some(buffer);
+      EXPECT_FALSE(count && *count > 0);
+    }
+    Client client(direct());
+    std::string got = co_await fetch(client, at + "/");
+    EXPECT_EQ(got, "200 Hello.\n");
+  });
+  EXPECT_EQ(refused.size(), 2u);
+  auto lines = log.take();
+  ASSERT_EQ(lines.size(), 1u) << "once is enough";
+  EXPECT_TRUE(lines[0].starts_with("http: ALPN has agreed on \"h2\"")) << lines[0];
+}
+
+TEST(Https, TheHandlerKnowsTheClientsCertificate) {
+  Served served(Scheme::https);
+  tls::ServerOptions asks = server_options();
+  asks.client_certificate = tls::ClientCertificate::optional;
+  asks.client_roots_pem = authority().pem();
+  served.options.tls = server_context(asks);
+  auto who = [](const Request&, Response& response, Connection& connection) -> Task<void> {
+    std::optional<tls::PeerCertificate> certificate = connection.peer_certificate();
+    response.body("text/plain", certificate ? certificate->subject : "nobody");
+    co_return;
+  };
+  served.routes.get("/who", who);
+  served([&](std::string at, Server&) -> Task<void> {
+    Client unknown(direct());
+    std::string got = co_await fetch(unknown, at + "/who");
+    EXPECT_EQ(got, "200 nobody");
+    tls::ClientOptions shows = client_options();
+    shows.identity = authority().issue("alice", "DNS:alice");
+    Client alice(trusting(shows));
+    for (int i = 0; i < 2; ++i) {  // and when the session is resumed
+      got = co_await fetch(alice, at + "/who");
+      EXPECT_EQ(got, "200 CN=alice");
+      alice.close_idle();
+    }
+    // One that nobody vouches for is not let in.
+    Authority other("somebody else");
+    shows.identity = other.issue("mallory", "DNS:mallory");
+    Client mallory(trusting(shows));
+    Result<ClientResponse> response = co_await mallory.get(at + "/who");
+    EXPECT_FALSE(response.has_value());
+  });
+  Served plain;
+  plain.routes.get("/who", who);
+  plain([&](std::string at, Server&) -> Task<void> {
+    Client client(direct());
+    std::string got = co_await fetch(client, at + "/who");
+    EXPECT_EQ(got, "200 nobody");
+  });
 }
 
 // A proxy that opens tunnels, as other people's do: bytes in, bytes out.

@@ -106,6 +106,18 @@ TEST_F(HttpRouter, MethodsAreToldApart) {
   EXPECT_EQ(ask("PROPFIND", "/a").status, 405);
 }
 
+// RFC 9110, 9.3.7.
+TEST_F(HttpRouter, OptionsOfAStarIsAboutTheWholeServer) {
+  EXPECT_EQ(ask("OPTIONS", "*").status, 204);
+  routes.get("/a", Named{"get"});
+  routes.post("/a/{b}", Named{"post"});
+  routes.del("/c/{rest...}", Named{"delete"});
+  Answer answer = ask("OPTIONS", "*");
+  EXPECT_EQ(answer.status, 204);
+  EXPECT_EQ(answer.field("allow"), "GET, HEAD, POST, DELETE");
+  EXPECT_EQ(ask("GET", "*").status, 400);
+}
+
 TEST_F(HttpRouter, MiddlewaresRunInOrderAndMayAnswer) {
   std::vector<std::string> order;
   routes.use([&](const Request&, Response& response, Next next) -> Task<void> {

@@ -4,10 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <functional>
 #include <stdexcept>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "support/http_fixture.h"
+#include "support/loop_fixture.h"
 #include "weft/http/error.h"
 #include "weft/testing/virtual_loop.h"
 
@@ -118,7 +122,8 @@ TEST_F(HttpServer, StreamsToHttp10UntilTheEnd) {
   EXPECT_TRUE(text.ends_with("\r\n\r\nall of it")) << text;
 }
 
-TEST_F(HttpServer, LargeBodiesAreNotCopiedAndStillWhole) {
+// That they are not copied: output_test.cc.
+TEST_F(HttpServer, LargeBodiesAreWhole) {
   std::string large(300'000, 'x');
   for (std::size_t i = 0; i < large.size(); ++i) large[i] = static_cast<char>('a' + i % 26);
   routes.get("/large", [&](const Request&, Response& response) -> Task<void> {
@@ -146,6 +151,31 @@ TEST_F(HttpServer, HeadHasTheLengthAndNoBody) {
       Talk{}(routes, "HEAD / HTTP/1.1\r\nHost: a\r\n\r\nHEAD / HTTP/1.1\r\nHost: a\r\n\r\n"), true);
   ASSERT_EQ(answers.size(), 2u);
   EXPECT_EQ(answers[0].field("content-length"), "7");
+}
+
+// RFC 9110, 9.3.2: what would be read as the next answer.
+TEST_F(HttpServer, ARefusedHeadHasNoBodyEither) {
+  Talk talk{.options = {.limits = {.target_bytes_max = 100, .header_fields_max = 5}}};
+  std::string many = "Host: a\r\n";
+  for (int i = 0; i < 5; ++i) many += "A: b\r\n";
+  const std::pair<std::string, int> cases[] = {
+      {"HEAD / HTTP/1.1\r\nHost: a\r\nExpect: the-moon\r\n\r\n", 417},
+      {"HEAD / HTTP/1.1\r\n\r\n", 400},
+      {"HEAD / HTTP/1.1\r\nHost: a\r\nno colon\r\n\r\n", 400},
+      {"HEAD / HTTP/1.1\r\n" + many + "\r\n", 431},
+      {"HEAD /" + std::string(100, 'x') + " HTTP/1.1\r\nHost: a\r\n\r\n", 414},
+  };
+  for (const auto& [bytes, status] : cases) {
+    std::string text = talk(routes, bytes);
+    EXPECT_TRUE(text.ends_with("\r\n\r\n")) << text;
+    auto answers = parse_answers(text, true);
+    ASSERT_EQ(answers.size(), 1u) << bytes;
+    EXPECT_EQ(answers[0].status, status);
+    EXPECT_NE(answers[0].field("content-length"), "");
+  }
+  // Of the same, as GET, it is there.
+  std::string text = talk(routes, "GET / HTTP/1.1\r\nHost: a\r\nExpect: the-moon\r\n\r\n");
+  EXPECT_FALSE(text.ends_with("\r\n\r\n")) << text;
 }
 
 TEST_F(HttpServer, NoContentHasNeitherLengthNorBody) {
@@ -182,15 +212,19 @@ TEST_F(HttpServer, RequestsMaxClosesWithTheLastAnswer) {
   EXPECT_EQ(answers[1].field("connection"), "close");
 }
 
-TEST_F(HttpServer, WhatAHandlerThrowsIs500AndTheConnectionGoesOn) {
+TEST_F(HttpServer, WhatAHandlerThrowsIs500AndLoggedAndTheConnectionGoesOn) {
   routes.get("/throws", [](const Request&, Response&) -> Task<void> {
     throw std::runtime_error("on purpose");
     co_return;
   });
+  test::LogCapture log;
   auto answers = ask("GET /throws HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n");
   ASSERT_EQ(answers.size(), 2u);
   EXPECT_EQ(answers[0].status, 500);
+  EXPECT_EQ(answers[0].body.find("on purpose"), std::string::npos) << "that is not for the peer";
   EXPECT_EQ(answers[1].status, 200);
+  EXPECT_EQ(log.take(),
+            std::vector<std::string>{"http: the handler of GET /throws threw: on purpose"});
 }
 
 TEST_F(HttpServer, AnAnswerThatBreaksOffHasNoLastChunk) {
@@ -376,8 +410,10 @@ TEST_F(HttpServer, AFieldMayBeCopiedFromAnother) {
 TEST_F(HttpServer, AnAccessLogThatThrowsIsLoggedItself) {
   Talk talk{
       .options = {.access_log = [](const AccessRecord&) { throw std::runtime_error("full"); }}};
+  test::LogCapture log;
   EXPECT_EQ(ask("GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", talk).size(),
             2u);
+  EXPECT_EQ(log.take(), std::vector<std::string>(2, "http: the access log threw: full"));
 }
 
 TEST_F(HttpServer, AnUnreadBodyIsSkippedUpToALimit) {
@@ -501,6 +537,73 @@ TEST_F(HttpServer, AHandlerMayAllowALargerBody) {
                           std::string(101, 'x'),
                       talk),
             413);
+}
+
+// More handlers at a time than there may be: who comes then is told when to come again, and keeps its connection.
+TEST_F(HttpServer, WhatIsTooMuchAtATimeIs503) {
+  Event may_end;
+  int begun = 0;
+  routes.get("/slow", [&](const Request&, Response& response) -> Task<void> {
+    ++begun;
+    co_await may_end.wait();
+    response.body("text/plain", "done");
+  });
+  std::vector<std::string> lines;
+  ServerOptions options{.limits = {.requests_in_progress_max = 2, .retry_after = 7s}};
+  options.access_log = [&](const AccessRecord& record) { lines.push_back(to_string(record)); };
+  weft::testing::VirtualLoop loop;
+  Server server(routes, options);
+  std::string get = "GET /slow HTTP/1.1\r\nHost: a\r\n\r\n";
+  auto with_connection = [&](std::function<Task<void>(net::MemoryStream&)> client) -> Task<void> {
+    auto [near, far] = net::memory_streams();
+    net::MemoryStream mine = std::move(near);
+    StreamTransport transport(std::move(far));
+    auto serve = [&]() -> Task<void> { co_await server.serve_connection(transport); };
+    auto ask = [&]() -> Task<void> {
+      co_await client(mine);
+      mine.close();
+    };
+    co_await all_of(serve(), ask());
+  };
+  auto read = [](net::MemoryStream& stream) -> Task<std::string> {
+    std::array<std::byte, 4096> buffer;
+    Result<std::size_t> count = co_await stream.read_some(buffer);
+    co_return std::string(reinterpret_cast<char*>(buffer.data()), or_throw(count));
+  };
+  auto busy = [&](net::MemoryStream& mine) -> Task<void> {
+    Result<void> sent = co_await net::write_all(mine, get);
+    or_throw(sent);
+    std::string answer = co_await read(mine);
+    EXPECT_EQ(parse_answers(answer).at(0).body, "done");
+  };
+  auto shed = [&](net::MemoryStream& mine) -> Task<void> {
+    co_await sleep_for(1s);
+    EXPECT_EQ(server.requests_in_progress(), 2u);
+    for (int i = 0; i < 2; ++i) {
+      Result<void> sent = co_await net::write_all(
+          mine, "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc");
+      or_throw(sent);
+      std::string answer = co_await read(mine);
+      if (i == 1) {
+        EXPECT_EQ(parse_answers(answer).at(0).body, "abc") << "there is room again";
+        break;
+      }
+      Answer refused = parse_answers(answer).at(0);
+      EXPECT_EQ(refused.status, 503);
+      EXPECT_EQ(refused.field("retry-after"), "7");
+      EXPECT_EQ(refused.field("connection"), "");
+      may_end.set();
+      co_await sleep_for(1s);
+    }
+  };
+  auto all = [&]() -> Task<void> {
+    co_await all_of(with_connection(busy), with_connection(busy), with_connection(shed));
+  };
+  run(loop, all());
+  EXPECT_EQ(begun, 2);
+  EXPECT_EQ(server.requests_in_progress(), 0u);
+  ASSERT_EQ(lines.size(), 4u);
+  EXPECT_NE(lines[0].find("\"POST /echo HTTP/1.1\" 503"), std::string::npos) << lines[0];
 }
 
 // A client that sends `bytes`, then nothing, and waits for the end.

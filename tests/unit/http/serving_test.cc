@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 // The server on real sockets: stopping, peers that misbehave, other people's clients.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
 #include <array>
 #include <chrono>
+#include <cstring>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -11,6 +13,8 @@
 
 #include "support/drivers.h"
 #include "support/http_fixture.h"
+#include "support/temporary_directory.h"
+#include "weft/http/error.h"
 #include "weft/net/tcp.h"
 
 namespace {
@@ -146,6 +150,120 @@ TEST_F(HttpServing, WhatDoesNotEndIsCancelledAfterTheDrainTimeout) {
   EXPECT_TRUE(was_cancelled);
   EXPECT_GE(spent, 30ms);
   EXPECT_LT(spent, 5s);
+}
+
+// What was finished before has left, though it came in one piece with what is not.
+TEST_F(HttpServing, WhatWasFinishedBeforeACancelArrives) {
+  for (Driver driver : test::drivers_here()) {
+    SCOPED_TRACE(to_string(driver));
+    Event begun;
+    Router both;
+    both.get("/", hello);
+    both.get("/stuck", [&](const Request&, Response&) -> Task<void> {
+      begun.set();
+      co_await suspend_forever();
+    });
+    listener = or_throw(net::TcpListener::listen(net::Address::loopback_v4(0)));
+    where = or_throw(listener.local_address());
+    EventLoop loop({.driver = driver});
+    Server server(both, {.limits = {.drain_timeout = 10ms}});
+    std::string text;
+    auto all = [&]() -> Task<void> {
+      net::TcpStream stream = co_await connect();
+      auto serving = [&](Nursery& nursery) -> Task<NurseryEnd> {
+        auto serve = [&]() -> Task<void> { co_await server.serve(listener); };
+        nursery.start(serve);
+        co_await send(stream, kGet + "GET /stuck HTTP/1.1\r\nHost: a\r\n\r\n");
+        co_await begun.wait();
+        co_return cancel;
+      };
+      co_await with_nursery(serving);
+      text = co_await receive_all(stream);
+    };
+    run(loop, all());
+    auto answers = parse_answers(text);
+    ASSERT_EQ(answers.size(), 1u);
+    EXPECT_EQ(answers[0].body, "Hello.\n");
+  }
+}
+
+// A handler that gave up, and comes back after write_timeout: what the peer has read meanwhile is seen by trying, whatever the driver.
+TEST_F(HttpServing, WhoGaveUpAndComesBackFindsThePeerReading) {
+  for (Driver driver : test::drivers_here()) {
+    SCOPED_TRACE(to_string(driver));
+    Event given_up, has_read;
+    Router only;
+    std::error_code said;
+    only.get("/", [&](const Request&, Response& response) -> Task<void> {
+      while (!given_up.is_set()) {
+        Result<void> written = co_await response.write(std::string(10'000, 'x'));
+        or_throw(written);
+        auto flushed = co_await timeout(5ms, response.flush());
+        if (!flushed) given_up.set();
+      }
+      co_await has_read.wait();
+      co_await sleep_for(50ms);  // and write_timeout passes
+      Result<void> written = co_await response.flush();
+      if (!written) said = written.error();
+    });
+    listener = or_throw(net::TcpListener::listen(net::Address::loopback_v4(0)));
+    where = or_throw(listener.local_address());
+    EventLoop loop({.driver = driver});
+    Server server(only, {.limits = {.write_timeout = 40ms, .output_bytes = 100'000'000}});
+    auto all = [&]() -> Task<void> {
+      auto serving = [&](Nursery& nursery) -> Task<NurseryEnd> {
+        auto serve = [&]() -> Task<void> { co_await server.serve(listener); };
+        nursery.start(serve);
+        net::TcpStream stream = co_await connect();
+        co_await send(stream, kGet);
+        co_await given_up.wait();
+        std::array<std::byte, 60'000> buffer;
+        auto read_all = [&]() -> Task<void> {
+          while (true) {
+            auto count = co_await timeout(20ms, stream.read_some(buffer));
+            if (!count) has_read.set();  // nothing more has come
+            if (count && or_throw(*count) < 5) co_return;
+            if (count && std::memcmp(buffer.data() + **count - 5, "0\r\n\r\n", 5) == 0) co_return;
+          }
+        };
+        auto in_time = co_await timeout(10s, read_all);
+        EXPECT_TRUE(in_time.has_value());
+        co_return cancel;
+      };
+      co_await with_nursery(serving);
+    };
+    run(loop, all());
+    EXPECT_EQ(said, std::error_code()) << said.message();
+  }
+}
+
+// More of a file than was promised: not a byte of it, also if the kernel would send it.
+TEST_F(HttpServing, AFileThatIsLongerThanThePromiseIsNotSent) {
+  test::TemporaryDirectory directory;
+  std::string path = directory.write("file", std::string(1'000'000, 'f'));
+  std::error_code said;
+  routes.get("/file", [&](const Request&, Response& response) -> Task<void> {
+    Descriptor file(UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC)));
+    response.content_length(20'000);
+    FileRange all{.offset = 0, .bytes = 1'000'000};
+    Result<void> written = co_await response.write_file(file, all);
+    if (!written) said = written.error();
+  });
+  for (Driver driver : test::drivers_here()) {
+    SCOPED_TRACE(to_string(driver));
+    said.clear();
+    listener = or_throw(net::TcpListener::listen(net::Address::loopback_v4(0)));
+    where = or_throw(listener.local_address());
+    auto client = [&]() -> Task<void> {
+      net::TcpStream stream = co_await connect();
+      co_await send(stream, kGet + "GET /file HTTP/1.1\r\nHost: a\r\n\r\n" + kGet);
+      std::string text = co_await receive_all(stream);
+      EXPECT_EQ(text.find("fff"), text.npos);
+      EXPECT_EQ(parse_answers(text).size(), 1u);
+    };
+    with_server({}, client, driver);
+    EXPECT_EQ(said, Error::wrong_length);
+  }
 }
 
 TEST_F(HttpServing, PeersThatResetOrVanishDoNotDisturbTheOthers) {
