@@ -65,7 +65,8 @@ class MutexSuite : public ::testing::Test {
     return made;
   }
   static Task<DurableMutex> open(Engine& engine, std::string resource = "r") {
-    co_return or_throw(co_await DurableMutex::open(engine, options(std::move(resource))));
+    durable::MutexOptions wanted = options(std::move(resource));
+    co_return or_throw(co_await DurableMutex::open(engine, wanted));
   }
   static auto units(int count) { return Factory::unit() * count; }
   static auto wait(int count) { return sleep_for(units(count)); }
