@@ -37,14 +37,15 @@ struct ContenderOptions {
   std::string history;
   std::chrono::milliseconds lease{1000};
   unsigned tasks = 1;
-  unsigned pause_max_us = 4000;  // usually; one in 100 holds for more than a lease
+  unsigned pause_max_us = 4000;  // usually
+  unsigned long_one_in = 100;    // holds it for more than a lease
   std::string name{};
   std::uint64_t seed = 0;
 
   [[nodiscard]] std::string text() const {
     std::ostringstream words;
     words << url << ' ' << history << ' ' << lease.count() << ' ' << tasks << ' ' << pause_max_us
-          << ' ' << name << ' ' << seed;
+          << ' ' << long_one_in << ' ' << name << ' ' << seed;
     return words.str();
   }
   [[nodiscard]] static ContenderOptions parse(const std::string& text) {
@@ -52,7 +53,7 @@ struct ContenderOptions {
     std::istringstream words(text);
     std::int64_t lease = 0;
     words >> options.url >> options.history >> lease >> options.tasks >> options.pause_max_us >>
-        options.name >> options.seed;
+        options.long_one_in >> options.name >> options.seed;
     options.lease = std::chrono::milliseconds(lease);
     return options;
   }
@@ -102,7 +103,7 @@ class LockContender {
     while (true) {
       Hold hold{who, boot_now(), 0, 0, random.below(options_.pause_max_us + 1), false};
       // Longer than its lease: it is renewed, or lost.
-      if (random.one_in(100)) {
+      if (random.one_in(options_.long_one_in)) {
         hold.pause_us = static_cast<unsigned>(options_.lease.count()) * 1000 / 2 * 3;
         hold.is_long = true;
       }
