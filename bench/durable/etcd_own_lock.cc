@@ -3,9 +3,11 @@
 #include <weft/http/client.h>
 #include <weft/weft.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "durable/lock_bench.h"
 #include "harness/contestant.h"
@@ -83,6 +85,22 @@ std::string pair(std::size_t n) {
   return answer;
 }
 
+std::string pair_p99(std::size_t n) {
+  std::vector<double> samples;
+  auto body = [&](OwnLock& lock) -> Task<void> {
+    for (std::size_t i = 0; i < n; ++i) {
+      auto start = std::chrono::steady_clock::now();
+      co_await lock.lock();
+      co_await lock.unlock();
+      samples.push_back(
+          std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start)
+              .count());
+    }
+  };
+  with_lock(server().port(), body);
+  return percentile(samples, 0.99);
+}
+
 std::string handover(std::size_t n) {
   std::size_t each = n / kProcesses;
   double taken = 0;
@@ -125,6 +143,6 @@ int main(int argc, char** argv) {
   if (argc == 4 && std::string_view(argv[1]) == "--worker") {
     return work(static_cast<std::uint16_t>(std::atoi(argv[2])), std::strtoul(argv[3], nullptr, 10));
   }
-  constexpr Measure kMeasures[] = {{"pair", pair}, {"handover", handover}};
+  constexpr Measure kMeasures[] = {{"pair", pair}, {"pair_p99", pair_p99}, {"handover", handover}};
   return serve("etcd's own /v3/lock, by weft's HTTP client", kMeasures);
 }

@@ -3,41 +3,69 @@
 //
 //   spin -a lock_lease.pml && cc -O2 -DSAFETY -o pan pan.c && ./pan -m200000
 //
-// Messages take any time and overtake each other, and an answer may come after the client has given up. A client that believes in its lock is
-// inside until it leaves or its lease ends, whichever is first: time does not pass over that moment. No two are inside.
-// Then every client may be paused inside, for any time, and writes when it wakes up: the register takes a write only from
-// the greatest token it has seen, so no write of an older holder comes after one of a newer.
+// Two clients with three tickets: the first asks for it twice, one ticket after the other, and it alone renews and withdraws: the other is who comes between. Messages take any time and overtake each other; one that takes for ever
+// is lost, and a release, of the first ticket, whose answer may be lost, is made again. A client renews its ticket, gives up while it waits (a timeout, a
+// cancellation) and withdraws it, or is told that it is gone. Somebody revokes the resource, at any time. When nobody has a ticket the
+// resource may be forgotten, at any time.
 //
-// Each of these leaves a part out, and the search must then fail: FROM_ANSWER counts a lease from the answer instead of from before the
-// request; BY_NAME releases what the client holds, whatever token; WITHOUT_GATE writes without a look at the token;
-// WITHOUT_RECHECK lets a client in whose lease has ended meanwhile; WITHOUT_MARGIN lets it stay to the very end of its lease.
+// A client that believes in its lock is inside until it leaves or its lease ends, whichever is first: time does not pass over that moment. No two are
+// inside. Belief outlasts the ticket of who is paused inside, for any time, and of whom it was revoked: they write when they wake up. The
+// register takes a write only from the greatest token it has seen, so no write of an older holder comes after one of a newer.
+//
+// The store grants whichever ticket it likes: that they are served in order is not what this is about.
+//
+// Each of these leaves a part out, and the search must then fail:
+//
+//   FROM_ANSWER         counts a lease from the answer instead of from before the request
+//   RENEWED_FROM_ANSWER the same of a renewal
+//   BY_NAME             releases what the client holds, whatever ticket
+//   WITHDRAW_BY_NAME    withdraws what the client has, whatever ticket
+//   ENTER_WITHDRAWN     lets a client in by a ticket that it has withdrawn
+//   WITHOUT_GATE        writes without a look at the token
+//   WITHOUT_RECHECK     lets a client in whose lease has ended meanwhile
+//   WITHOUT_MARGIN      lets it stay to the very end of its lease
+//   RETIRE_ANYWAY       forgets the resource though somebody has come meanwhile
+//   TOKENS_RESTART      forgets the last token with the resource
+//   REVOKE_EXCLUDES     takes it for granted that who is revoked has left before the next is in
 
-#define CLIENTS  2
 #define LEASE    2
-#define TIME_MAX 4
-#define ROUNDS   2
+#define TIME_MAX 3
+#define TICKETS  3
+#define OWNER(t) (t == 2)  // of tickets 0 and 1 the first client, of 2 the second
 
 byte now = 0;
 
-// The store: one ticket per client at a time, known by the round it is of.
-byte holder = 0;               // 0: nobody; else the client + 1
-byte holder_token = 0;
+// The store.
+#define NONE    0
+#define QUEUED  1
+#define GRANTED 2
+byte state[TICKETS];
+byte ends[TICKETS];
 byte next_token = 1;
-byte ends[CLIENTS];            // of a ticket's lease
-bool queued[CLIENTS];
-byte queued_round[CLIENTS];
-chan queue = [CLIENTS] of { byte };
+byte next_order = 1;        // of grants, whatever tokens they have
+bool granted_one = false;
+bool revoked = false;
 
-chan asks = [CLIENTS * ROUNDS] of { byte, byte };                // client, round
-chan releases = [CLIENTS * ROUNDS] of { byte, byte };   // client, token
-chan grants[CLIENTS] = [ROUNDS] of { byte, byte };           // round, token
+// Messages that are under way, of each ticket.
+#define SENT 1
+#define OK   2
+#define GONE 3
+bool ask[TICKETS];
+bool release[TICKETS];
+bool withdraw[TICKETS];
+byte renewal[TICKETS];
+bool grant[TICKETS];
+bool late[TICKETS];         // the grant was under way when the resource was revoked
+byte token[TICKETS];        // in the grant
+byte order[TICKETS];
 
 // The clients.
-byte valid[CLIENTS];
-bool believes[CLIENTS];        // inside, and neither paused nor over its lease
-byte count = 0;                // of those
+byte valid[2];
+bool believes[2];           // inside, and neither paused nor over its lease
+byte count = 0;             // of those
 
-byte written = 0;              // the greatest token that the register has seen
+byte written = 0;           // the greatest token that the register has seen
+byte written_order = 0;     // and whose it was
 
 // Its last moment: it leaves before the store can have ended its lease.
 #ifdef WITHOUT_MARGIN
@@ -45,6 +73,35 @@ byte written = 0;              // the greatest token that the register has seen
 #else
 #define LATE(i) (believes[i] && now + 1 >= valid[i])
 #endif
+
+inline end_ticket(t) {
+  if
+  :: state[t] == GRANTED -> granted_one = false
+  :: else
+  fi;
+  state[t] = NONE;
+  ends[t] = 0
+}
+inline end_tickets_of(t) {
+  i = 0;
+  do
+  :: i < TICKETS && OWNER(i) == OWNER(t) -> end_ticket(i); i++
+  :: i < TICKETS && OWNER(i) != OWNER(t) -> i++
+  :: i == TICKETS -> break
+  od;
+  i = 0
+}
+inline end_all_tickets() {
+  end_ticket(0);
+  end_ticket(1);
+  end_ticket(2)
+}
+inline stop_believing(c) {
+  if
+  :: believes[c] -> believes[c] = false; valid[c] = 0; count--
+  :: else
+  fi
+}
 
 active proctype Clock() {
   do
@@ -54,76 +111,96 @@ active proctype Clock() {
 }
 
 active proctype Store() {
-  byte who, what;
+  byte t, i;
 end:
   do
   :: atomic {
-       asks?who, what ->
        if
-       :: !queued[who] && holder != who + 1 ->
-          queued[who] = true;
-          queued_round[who] = what;
-          ends[who] = now + LEASE;
-          queue!who
-       :: else  // its last one is there yet: given up as the client has
-       fi
-     }
-  :: atomic {
-       holder == 0 && nempty(queue) ->
-       queue?who;
-       queued[who] = false;
+       :: t = 0
+       :: t = 1
+       :: t = 2
+       fi;
        if
-       :: now >= ends[who]  // its lease has ended while it waited
-       :: else ->
-          holder = who + 1;
-          holder_token = next_token;
+       :: ask[t] && state[t] == NONE ->
+          ask[t] = false;
+          state[t] = QUEUED;
+          ends[t] = now + LEASE
+       :: state[t] == QUEUED && !granted_one && now < ends[t] ->
+          state[t] = GRANTED;
+          granted_one = true;
+          token[t] = next_token;
+          order[t] = next_order;
           next_token++;
-          grants[who]!queued_round[who], holder_token
-       fi
-     }
-  :: atomic { holder != 0 && now >= ends[holder - 1] -> holder = 0; holder_token = 0 }
-  :: atomic {
-       releases?who, what ->
-       if
+          next_order++;
+          grant[t] = true
+       :: state[t] != NONE && now >= ends[t] -> end_ticket(t)
+       :: release[t] ->
 #ifdef BY_NAME
-       :: holder == who + 1 -> holder = 0; holder_token = 0
+          end_tickets_of(t);
 #else
-       :: holder == who + 1 && holder_token == what -> holder = 0; holder_token = 0
+          if
+          :: state[t] == GRANTED -> end_ticket(t)
+          :: else
+          fi;
+#endif
+          if
+          :: release[t] = false
+          :: t == 0  // its answer is lost: it is made again
+          fi
+       :: withdraw[t] ->
+          withdraw[t] = false;
+#ifdef WITHDRAW_BY_NAME
+          end_tickets_of(t)
+#else
+          end_ticket(t)
+#endif
+       :: renewal[t] == SENT ->
+          if
+          :: state[t] != NONE && now < ends[t] -> ends[t] = now + LEASE; renewal[t] = OK
+          :: else -> renewal[t] = GONE
+          fi
+       :: !revoked && state[t] != NONE ->
+          revoked = true;
+          end_all_tickets();
+#ifndef REVOKE_EXCLUDES
+          // From here on they are like who is paused: the news is under way.
+          stop_believing(0);
+          stop_believing(1);
+          late[0] = grant[0];
+          late[1] = grant[1];
+          late[2] = grant[2]
+#endif
+       // Nobody has a ticket: nothing of the resource is left but the next token.
+#ifdef RETIRE_ANYWAY
+       :: state[t] != NONE -> end_all_tickets()
+#endif
+#ifdef TOKENS_RESTART
+       :: state[0] == NONE && state[1] == NONE && state[2] == NONE && next_token > 1 -> next_token = 1
 #endif
        :: else
-       fi
+       fi;
+       t = 0
      }
   od
 }
 
-proctype Client(byte me) {
-  byte round = 0, sent, got, token;
-  bool inside;
+proctype Client(byte me; byte t; byte last) {
+  byte sent, renewed;
+  bool may_enter, inside;
   do
-  :: round == ROUNDS -> break
-  :: round < ROUNDS ->
-     atomic { token = 0; sent = now; asks!me, round }
+  :: t > last -> break
+  :: else ->
+     atomic { sent = now; ask[t] = true; may_enter = true }
 end_wait:  // time has an end here
      do
      :: atomic {
-          grants[me]?got, token ->
-          if
-          :: got == round -> break
-          :: else -> token = 0  // of a round that was given up
-          fi
-        }
-     :: now >= sent + LEASE -> break                                    // given up: the lease would be over
-     od;
-     if
-     :: token == 0
-     :: token != 0 ->
-        atomic {
+          grant[t] && may_enter ->
+          grant[t] = false;
 #ifdef FROM_ANSWER
           valid[me] = now + LEASE;
 #else
           valid[me] = sent + LEASE;
 #endif
-          inside = false;
           if
 #ifdef WITHOUT_RECHECK
           :: true ->
@@ -131,47 +208,83 @@ end_wait:  // time has an end here
           :: now < valid[me] ->
 #endif
              inside = true;
-             believes[me] = true;
-             count++;
+             if
+             :: late[t]
+             :: else -> believes[me] = true; count++
+             fi;
              assert(count <= 1)
-          :: else
-          fi
+          :: else -> valid[me] = 0
+          fi;
+          break
         }
-        if
-        :: inside ->
-           if
-           :: atomic { believes[me] = false; count-- }  // paused: from here on it knows nothing
-           :: true
-           fi;
-           // The write: at once, or after the pause.
-           atomic {
+     :: atomic {  // given up: withdrawn
+          me == 0 && !withdraw[t] && may_enter ->
+          withdraw[t] = true;
+#ifndef ENTER_WITHDRAWN
+          may_enter = false;
+          grant[t] = false;
+          break
+#endif
+        }
+     od;
+     if
+     :: inside ->
+end_inside:
+        do
+        :: atomic { me == 0 && believes[me] && renewal[t] == NONE -> renewal[t] = SENT; renewed = now }
+        :: atomic {
+             believes[me] && renewal[t] == OK ->
+             renewal[t] = GONE;  // one is enough
+#ifdef RENEWED_FROM_ANSWER
+             valid[me] = now + LEASE
+#else
+             if
+             :: renewed + LEASE > valid[me] -> valid[me] = renewed + LEASE
+             :: else
+             fi
+#endif
+           }
+        :: atomic { believes[me] -> stop_believing(me) }  // paused, or told that it is gone
+        :: atomic {  // the write, and the end: in time, or after the pause
 #ifndef WITHOUT_GATE
              if
-             :: token >= written ->
+             :: token[t] >= written ->
 #endif
-                assert(token >= written);
-                written = token
+                assert(order[t] >= written_order);
+                written = token[t];
+                written_order = order[t]
 #ifndef WITHOUT_GATE
              :: else  // refused
              fi
 #endif
              ;
-             if
-             :: believes[me] -> believes[me] = false; count--
-             :: else
-             fi;
-             releases!me, token
+             stop_believing(me);
+             release[t] = true;
+             break
            }
-        :: else -> releases!me, token
-        fi
+        od
+     :: !inside && may_enter -> release[t] = true  // it came too late
+     :: !inside && !may_enter
      fi;
-     round++
+     atomic {  // what nobody looks at any more is one state
+       late[t] = false;
+       grant[t] = false;
+       if
+       :: renewal[t] != SENT -> renewal[t] = NONE
+       :: else
+       fi;
+       sent = 0;
+       renewed = 0;
+       may_enter = false;
+       inside = false;
+       t++
+     }
   od
 }
 
 init {
   atomic {
-    run Client(0);
-    run Client(1)
+    run Client(0, 0, 1);
+    run Client(1, 2, 2)
   }
 }

@@ -1,0 +1,557 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+// What durable::Mutex promises, whatever engine is under it: the seed's list. Typed on a Factory, as the suite of the stores is:
+//
+//     struct MyFactory {
+//       using Loop = …;
+//       std::unique_ptr<durable::LockStore> make();        // another session on the same store
+//       static std::chrono::nanoseconds unit();            // the step in which the tests think: of a clock that stands still, or long enough that a
+//                                                          // busy machine does not matter
+//       static std::chrono::nanoseconds lease();
+//       static constexpr bool kExact;                      // time passes in sleeps only
+//     };
+//     INSTANTIATE_TYPED_TEST_SUITE_P(Mine, MutexSuite, MyFactory);
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/durable_fixture.h"
+#include "support/loop_fixture.h"
+#include "weft/durable/engine.h"
+#include "weft/durable/mutex.h"
+#include "weft/weft.h"
+
+namespace weft::test {
+
+using durable::Engine;
+using durable::LockContext;
+using durable::LockError;
+using durable::LockResult;
+using DurableMutex = durable::Mutex;  // not the one of sync/
+using Engines = std::vector<Engine*>;
+
+template <class Factory>
+class MutexSuite : public ::testing::Test {
+ protected:
+  using Duration = std::chrono::nanoseconds;
+
+  // Runs body(engines) with so many engines on one store: as many processes would have.
+  template <class Body>
+  void with_engines(std::size_t count, Body body) {
+    with_engines_on(loop_, factory_, count, body);
+  }
+  template <class Loop, class Body>
+  void with_engines_on(Loop& loop, Factory& factory, std::size_t count, Body body) {
+    Engines engines;
+    auto root = [&]() -> Task<void> { co_await inside(factory, engines, count, body); };
+    auto in_time = [&]() -> Task<bool> {
+      auto ended = co_await timeout(
+          std::chrono::hours(Factory::kExact ? 1000 : 0) + std::chrono::seconds(60), root());
+      co_return ended.has_value();
+    };
+    EXPECT_TRUE(run_on(loop, in_time())) << "it hangs";
+    EXPECT_EQ(loop.strand_count(), 0u);
+  }
+
+  static durable::MutexOptions options(std::string resource = "r") {
+    durable::MutexOptions made = named(std::move(resource));
+    made.lease = Factory::lease();
+    made.idle_timeout = Factory::unit() * 600;
+    return made;
+  }
+  static Task<DurableMutex> open(Engine& engine, std::string resource = "r") {
+    durable::MutexOptions wanted = options(std::move(resource));
+    co_return or_throw(co_await DurableMutex::open(engine, wanted));
+  }
+  static auto units(int count) { return Factory::unit() * count; }
+  static auto wait(int count) { return sleep_for(units(count)); }
+  // What takes so long takes exactly so long, where time stands still; elsewhere no less, and no hang.
+  static void expect_took(Duration took, Duration expected) {
+    if constexpr (Factory::kExact) {
+      EXPECT_EQ(took, expected);
+    } else {
+      EXPECT_GE(took, expected);
+      EXPECT_LT(took, expected + std::chrono::seconds(10));
+    }
+  }
+  static Task<std::size_t> tickets(Engine& engine) {
+    std::size_t count = 0;
+    for (const durable::ResourceReport& each : or_throw(co_await engine.report()))
+      count += each.tickets.size();
+    co_return count;
+  }
+  // Looks until there are so many.
+  static Task<void> until_tickets(Engine& engine, std::size_t count) {
+    constexpr int kLooksMax = 500;
+    std::size_t there = co_await tickets(engine);
+    for (int looks = 0; there != count && looks < kLooksMax; ++looks) {
+      co_await wait(1);
+      there = co_await tickets(engine);
+    }
+    EXPECT_EQ(there, count);
+  }
+  static Task<std::uint64_t> token_of(DurableMutex& lock) {
+    auto section = [](LockContext& held) -> Task<std::uint64_t> { co_return held.fencing_token(); };
+    co_return or_throw(co_await lock.on_acquire(section));
+  }
+  static Task<void> never(LockContext&) {
+    ADD_FAILURE() << "it was not acquired";
+    co_return;
+  }
+
+  typename Factory::Loop loop_;
+  Factory factory_;
+
+ private:
+  template <class Body>
+  Task<void> inside(Factory& factory, Engines& engines, std::size_t left, Body& body) {
+    if (left == 0) co_return co_await body(engines);
+    auto next = [&](Engine& engine) -> Task<void> {
+      engines.push_back(&engine);
+      co_await inside(factory, engines, left - 1, body);
+    };
+    LockResult<> ran = co_await durable::with_engine(factory.make(), next);
+    EXPECT_TRUE(ran.has_value()) << (ran ? "" : ran.error().what());
+  }
+};
+TYPED_TEST_SUITE_P(MutexSuite);
+
+TYPED_TEST_P(MutexSuite, AcquiresAndReleases) {
+  this->with_engines(1, [&](Engines& at) -> Task<void> {
+    DurableMutex lock = co_await TestFixture::open(*at[0]);
+    auto section = [&](LockContext& held) -> Task<int> {
+      EXPECT_GT(held.fencing_token(), 0u);
+      EXPECT_GT(held.lease_left(), std::chrono::nanoseconds(0));
+      EXPECT_FALSE(held.is_lost());
+      std::size_t there = co_await TestFixture::tickets(*at[0]);
+      EXPECT_EQ(there, 1u);
+      co_return 7;
+    };
+    LockResult<int> got = co_await lock.on_acquire(section);
+    EXPECT_EQ(or_throw(got), 7);
+    std::size_t left = co_await TestFixture::tickets(*at[0]);
+    EXPECT_EQ(left, 0u) << "given back before on_acquire() returned";
+  });
+}
+
+TYPED_TEST_P(MutexSuite, TasksAreServedInOrderOfArrivalWithRisingTokens) {
+  constexpr int kTasks = 30;
+  this->with_engines(1, [&](Engines& at) -> Task<void> {
+    durable::MutexOptions options = TestFixture::options();
+    options.fair_bound = 4;
+    DurableMutex lock = or_throw(co_await DurableMutex::open(*at[0], options));
+    std::vector<int> order, expected;
+    std::vector<std::uint64_t> tokens;
+    int inside = 0;
+    auto one = [&](int i) -> Task<void> {
+      auto section = [&](LockContext& held) -> Task<void> {
+        EXPECT_EQ(++inside, 1);
+        order.push_back(i);
+        tokens.push_back(held.fencing_token());
+        co_await yield();
+        --inside;
+      };
+      or_throw(co_await lock.on_acquire(section));
+    };
+    auto all = [&](Nursery& nursery) -> Task<NurseryEnd> {
+      for (int i = 0; i < kTasks; ++i) nursery.start(one, i);
+      co_return join;
+    };
+    co_await with_nursery(all);
+    for (int i = 0; i < kTasks; ++i) expected.push_back(i);
+    EXPECT_EQ(order, expected);
+    EXPECT_EQ(std::ranges::adjacent_find(tokens, std::ranges::greater_equal()), tokens.end());
+  });
+}
+
+TYPED_TEST_P(MutexSuite, ProcessesAreServedInOrderOfArrivalWithRisingTokens) {
+  constexpr int kProcesses = 3;
+  this->with_engines(kProcesses, [&](Engines& at) -> Task<void> {
+    std::vector<int> order;
+    std::vector<std::uint64_t> tokens;
+    int inside = 0;
+    auto process = [&](int i) -> Task<void> {
+      co_await TestFixture::until_tickets(*at[0], static_cast<std::size_t>(i));
+      DurableMutex lock = co_await TestFixture::open(*at[static_cast<std::size_t>(i)]);
+      auto section = [&](LockContext& held) -> Task<void> {
+        EXPECT_EQ(++inside, 1);
+        order.push_back(i);
+        tokens.push_back(held.fencing_token());
+        // Until all others are there: the one that was the last is behind them.
+        if (order.size() <= kProcesses + 1) co_await TestFixture::until_tickets(*at[0], kProcesses);
+        --inside;
+      };
+      for (int round = 0; round < 2; ++round) or_throw(co_await lock.on_acquire(section));
+    };
+    auto all = [&](Nursery& nursery) -> Task<NurseryEnd> {
+      for (int i = 0; i < kProcesses; ++i) nursery.start(process, i);
+      co_return join;
+    };
+    co_await with_nursery(all);
+    EXPECT_EQ(order, (std::vector{0, 1, 2, 0, 1, 2}));
+    EXPECT_EQ(std::ranges::adjacent_find(tokens, std::ranges::greater_equal()), tokens.end());
+  });
+}
+
+TYPED_TEST_P(MutexSuite, TimesOutAndLeavesTheQueue) {
+  this->with_engines(2, [&](Engines& at) -> Task<void> {
+    Event held_by_us, gave_up;
+    auto holder = [&]() -> Task<void> {
+      DurableMutex lock = co_await TestFixture::open(*at[0]);
+      auto hold = [&](LockContext&) -> Task<void> {
+        held_by_us.set();
+        co_await gave_up.wait();
+        co_await TestFixture::until_tickets(*at[0], 1);  // who gave up does not stand in the queue
+      };
+      or_throw(co_await lock.on_acquire(hold));
+    };
+    auto waiter = [&]() -> Task<void> {
+      co_await held_by_us.wait();
+      DurableMutex lock = co_await TestFixture::open(*at[1]);
+      TimePoint begun = now();
+      auto got = co_await lock.on_acquire_within(TestFixture::units(3), TestFixture::never);
+      EXPECT_TRUE(!got && got.error() == LockError::timeout) << (got ? "" : got.error().what());
+      TestFixture::expect_took(now() - begun, TestFixture::units(3));
+      EXPECT_EQ(at[1]->statistics().timed_out, 1u);
+      gave_up.set();
+    };
+    co_await all_of(holder(), waiter());
+  });
+}
+
+TYPED_TEST_P(MutexSuite, CancelledWhileItWaitsItLeavesTheQueue) {
+  this->with_engines(2, [&](Engines& at) -> Task<void> {
+    Event held_by_us, queued;
+    auto holder = [&]() -> Task<void> {
+      DurableMutex lock = co_await TestFixture::open(*at[0]);
+      auto hold = [&](LockContext&) -> Task<void> {
+        held_by_us.set();
+        co_await TestFixture::until_tickets(*at[0], 2);
+        queued.set();
+        co_await TestFixture::until_tickets(*at[0], 1);
+      };
+      or_throw(co_await lock.on_acquire(hold));
+    };
+    auto waiter = [&]() -> Task<void> {
+      co_await held_by_us.wait();
+      DurableMutex lock = co_await TestFixture::open(*at[1]);
+      auto [got, cancelled] = co_await any_of(lock.on_acquire(TestFixture::never), queued.wait());
+      EXPECT_FALSE(got.has_value());
+      EXPECT_EQ(at[1]->statistics().cancelled, 1u);
+      EXPECT_EQ(at[1]->statistics().waiting, 0u);
+    };
+    co_await all_of(holder(), waiter());
+  });
+}
+
+TYPED_TEST_P(MutexSuite, CancelledWhileItHoldsItGivesBackAfterItsChildren) {
+  this->with_engines(2, [&](Engines& at) -> Task<void> {
+    bool child_ended = false;
+    auto holder = [&]() -> Task<void> {
+      DurableMutex lock = co_await TestFixture::open(*at[0]);
+      auto section = [&](LockContext&) -> Task<void> {
+        auto child = [&]() -> Task<void> {
+          auto goodbye = [&]() -> Task<void> {
+            co_await TestFixture::wait(1);
+            child_ended = true;
+          };
+          co_await until_cancelled_and(goodbye);
+        };
+        auto children = [&](Nursery& nursery) -> Task<NurseryEnd> {
+          nursery.start(child);
+          co_return join;
+        };
+        co_await with_nursery(children);
+      };
+      auto ended = co_await timeout(TestFixture::units(4), lock.on_acquire(section));
+      EXPECT_FALSE(ended.has_value());
+    };
+    auto next = [&]() -> Task<void> {
+      co_await TestFixture::wait(2);
+      DurableMutex lock = co_await TestFixture::open(*at[1]);
+      TimePoint begun = now();
+      auto section = [&](LockContext&) -> Task<void> {
+        EXPECT_TRUE(child_ended);
+        co_return;
+      };
+      or_throw(co_await lock.on_acquire(section));
+      EXPECT_LT(now() - begun, TypeParam::lease()) << "and not when its lease ended";
+    };
+    co_await all_of(holder(), next());
+  });
+}
+
+TYPED_TEST_P(MutexSuite, WhatIsThrownPassesThroughAfterTheRelease) {
+  this->with_engines(2, [&](Engines& at) -> Task<void> {
+    DurableMutex lock = co_await TestFixture::open(*at[0]);
+    auto throws = [](LockContext&) -> Task<int> {
+      co_await yield();
+      throw std::runtime_error("mine");
+    };
+    std::string caught;
+    try {
+      static_cast<void>(co_await lock.on_acquire(throws));
+    } catch (const std::runtime_error& error) {
+      caught = error.what();
+    }
+    EXPECT_EQ(caught, "mine");
+    DurableMutex other = co_await TestFixture::open(*at[1]);
+    auto fine = [](LockContext&) -> Task<int> { co_return 1; };
+    auto got = co_await other.try_acquire(fine);
+    EXPECT_TRUE(got.has_value()) << "it was given back";
+  });
+}
+
+TYPED_TEST_P(MutexSuite, TryDoesNotWait) {
+  this->with_engines(2, [&](Engines& at) -> Task<void> {
+    DurableMutex here = co_await TestFixture::open(*at[0]);
+    DurableMutex there = co_await TestFixture::open(*at[1]);
+    auto nothing = [](LockContext&) -> Task<int> { co_return 1; };
+    auto section = [&](LockContext&) -> Task<void> {
+      auto same = co_await here.try_acquire(nothing);
+      EXPECT_TRUE(!same && same.error() == LockError::busy);
+      auto other = co_await there.try_acquire(nothing);
+      EXPECT_TRUE(!other && other.error() == LockError::busy);
+    };
+    or_throw(co_await here.on_acquire(section));
+    auto got = co_await there.try_acquire(nothing);
+    EXPECT_TRUE(got.has_value());
+    std::size_t left = co_await TestFixture::tickets(*at[0]);
+    EXPECT_EQ(left, 0u) << "who was refused left nothing";
+  });
+}
+
+TYPED_TEST_P(MutexSuite, ReadersTogetherWritersAlone) {
+  this->with_engines(2, [&](Engines& at) -> Task<void> {
+    std::vector<DurableMutex> locks;
+    for (Engine* each : at) locks.push_back(co_await TestFixture::open(*each));
+    int readers = 0, most = 0, writers = 0;
+    auto read = [&](LockContext&) -> Task<void> {
+      EXPECT_EQ(writers, 0);
+      most = std::max(most, ++readers);
+      co_await TestFixture::wait(1);
+      --readers;
+    };
+    auto write = [&](LockContext&) -> Task<void> {
+      EXPECT_EQ(++writers, 1);
+      EXPECT_EQ(readers, 0);
+      co_await yield();
+      --writers;
+    };
+    auto user = [&](DurableMutex& lock) -> Task<void> {
+      for (int i = 0; i < 4; ++i) {
+        or_throw(co_await lock.on_acquire_shared(read));
+        or_throw(co_await lock.on_acquire(write));
+      }
+    };
+    co_await all_of(user(locks[0]), user(locks[0]), user(locks[1]));
+    EXPECT_GE(most, 2);
+  });
+}
+
+TYPED_TEST_P(MutexSuite, ASemaphoreLetsSoManyIn) {
+  this->with_engines(2, [&](Engines& at) -> Task<void> {
+    durable::SemaphoreOptions options;
+    options.resource_id = "pool";
+    options.lease = TypeParam::lease();
+    options.permits = 3;
+    int inside = 0, most = 0;
+    auto section = [&](LockContext&) -> Task<void> {
+      most = std::max(most, ++inside);
+      co_await TestFixture::wait(1);
+      --inside;
+    };
+    auto process = [&](Engine& engine) -> Task<void> {
+      durable::Semaphore pool = or_throw(co_await durable::Semaphore::open(engine, options));
+      auto one = [&]() -> Task<void> { or_throw(co_await pool.on_acquire(section)); };
+      auto all = [&](Nursery& nursery) -> Task<NurseryEnd> {
+        for (int i = 0; i < 6; ++i) nursery.start(one);
+        co_return join;
+      };
+      co_await with_nursery(all);
+    };
+    co_await all_of(process(*at[0]), process(*at[1]));
+    EXPECT_EQ(most, 3);
+    durable::SemaphoreOptions wider = options;
+    wider.permits = 4;
+    auto other = co_await durable::Semaphore::open(*at[1], wider);
+    EXPECT_TRUE(!other && other.error() == LockError::mismatch);
+  });
+}
+
+TYPED_TEST_P(MutexSuite, SeveralAtOnceInOneOrder) {
+  this->with_engines(2, [&](Engines& at) -> Task<void> {
+    int inside = 0;
+    auto section = [&](std::vector<LockContext>& held) -> Task<void> {
+      EXPECT_EQ(held.size(), 2u);
+      EXPECT_EQ(held[0].resource_id(), "a");
+      EXPECT_EQ(++inside, 1);
+      co_await yield();
+      --inside;
+    };
+    auto process = [&](Engine& engine, bool turned) -> Task<void> {
+      std::vector<DurableMutex> both;
+      both.push_back(co_await TestFixture::open(engine, "a"));
+      both.push_back(co_await TestFixture::open(engine, "b"));
+      if (turned) std::swap(both[0], both[1]);
+      for (int i = 0; i < 5; ++i) or_throw(co_await on_acquire_all(both, section));
+      std::vector<DurableMutex> twice{both[0], both[0]};
+      auto refused = co_await on_acquire_all(twice, section);
+      EXPECT_TRUE(!refused && refused.error() == LockError::invalid);
+    };
+    co_await all_of(process(*at[0], false), process(*at[1], true));
+  });
+}
+
+TYPED_TEST_P(MutexSuite, ForceKillEndsHoldersAndWaitersAndTokensGoOnRising) {
+  this->with_engines(3, [&](Engines& at) -> Task<void> {
+    std::uint64_t first = 0;
+    auto holder = [&]() -> Task<void> {
+      DurableMutex lock = co_await TestFixture::open(*at[0]);
+      auto section = [&](LockContext& held) -> Task<void> {
+        first = held.fencing_token();
+        auto goodbye = [&]() -> Task<void> {
+          EXPECT_TRUE(held.is_lost());
+          EXPECT_EQ(held.fencing_token(), first) << "late writes carry it";
+          co_return;
+        };
+        co_await until_cancelled_and(goodbye);
+      };
+      auto got = co_await lock.on_acquire(section);
+      EXPECT_TRUE(!got && got.error() == LockError::lost);
+    };
+    auto waiter = [&]() -> Task<void> {
+      co_await TestFixture::until_tickets(*at[1], 1);
+      DurableMutex lock = co_await TestFixture::open(*at[1]);
+      auto got = co_await lock.on_acquire(TestFixture::never);
+      EXPECT_TRUE(!got && got.error() == LockError::revoked) << (got ? "" : got.error().what());
+    };
+    auto killer = [&]() -> Task<void> {
+      co_await TestFixture::until_tickets(*at[2], 2);
+      DurableMutex lock = co_await TestFixture::open(*at[2]);
+      std::size_t ended = or_throw(co_await lock.force_kill());
+      EXPECT_EQ(ended, 2u);
+    };
+    co_await all_of(holder(), waiter(), killer());
+    for (Engine* each : at) {
+      DurableMutex lock = co_await TestFixture::open(*each);
+      std::uint64_t next = co_await TestFixture::token_of(lock);
+      EXPECT_GT(next, std::exchange(first, next));
+    }
+  });
+}
+
+TYPED_TEST_P(MutexSuite, IdleItEndsAndNoSooner) {
+  this->with_engines(1, [&](Engines& at) -> Task<void> {
+    Engine& engine = *at[0];
+    durable::MutexOptions options = TestFixture::options();
+    options.idle_timeout = TestFixture::units(10);
+    DurableMutex lock = or_throw(co_await DurableMutex::open(engine, options));
+    auto section = [&](LockContext&) -> Task<void> { co_await TestFixture::wait(12); };
+    or_throw(co_await lock.on_acquire(section));
+    TimePoint begun = now();
+    EXPECT_EQ(engine.workflows(), 1u) << "held for longer than idle_timeout is not idle";
+    if constexpr (TypeParam::kExact) {
+      co_await sleep_for(options.idle_timeout - std::chrono::nanoseconds(1));
+      EXPECT_EQ(engine.workflows(), 1u);
+      co_await sleep_for(std::chrono::nanoseconds(2));
+      EXPECT_EQ(engine.workflows(), 0u);
+    } else {
+      while (engine.workflows() > 0) co_await sleep_for(std::chrono::milliseconds(1));
+      EXPECT_GE(now() - begun, options.idle_timeout);
+    }
+    auto left = or_throw(co_await engine.report());
+    EXPECT_TRUE(left.empty()) << "nothing is left in the store";
+  });
+}
+
+TYPED_TEST_P(MutexSuite, AnyAcquireRestartsTheIdleTime) {
+  this->with_engines(1, [&](Engines& at) -> Task<void> {
+    durable::MutexOptions options = TestFixture::options();
+    options.idle_timeout = TestFixture::units(20);
+    DurableMutex lock = or_throw(co_await DurableMutex::open(*at[0], options));
+    for (int i = 0; i < 4; ++i) {
+      static_cast<void>(co_await TestFixture::token_of(lock));
+      co_await TestFixture::wait(TypeParam::kExact ? 19 : 8);
+    }
+    EXPECT_EQ(at[0]->statistics().workflows_started, 1u);
+  });
+}
+
+// Where time stands still it is the same instant, in every order of those who are ready; elsewhere one as near as it comes.
+TYPED_TEST_P(MutexSuite, AnAcquireInTheInstantOfTheIdleEndIsServedWithAGreaterToken) {
+  auto body = [&](Engines& at) -> Task<void> {
+    durable::MutexOptions options = TestFixture::options();
+    options.idle_timeout = TestFixture::units(2);
+    DurableMutex lock = or_throw(co_await DurableMutex::open(*at[0], options));
+    DurableMutex other = or_throw(co_await DurableMutex::open(*at[1], options));
+    std::uint64_t last = 0;
+    for (int i = 0; i < 6; ++i) {
+      std::uint64_t next = co_await TestFixture::token_of(i % 3 == 2 ? other : lock);
+      EXPECT_GT(next, std::exchange(last, next));
+      co_await sleep_for(options.idle_timeout);
+    }
+    EXPECT_EQ(at[0]->statistics().acquired + at[1]->statistics().acquired, 6u);
+  };
+  if constexpr (TypeParam::kExact) {
+    for (std::uint64_t seed = 0; seed < 25; ++seed) {
+      typename TypeParam::Loop shuffled;
+      shuffled.shuffle_by(seed);
+      TypeParam fresh;
+      this->with_engines_on(shuffled, fresh, 2, body);
+    }
+  } else {
+    this->with_engines(2, body);
+  }
+}
+
+TYPED_TEST_P(MutexSuite, TokensRiseAcrossIdleDeletionAndRestart) {
+  std::uint64_t last = 0;
+  TypeParam& factory = this->factory_;
+  auto kept = factory.make();  // what is only in memory is not forgotten
+  for (int run = 0; run < 3; ++run) {
+    this->with_engines(1, [&](Engines& at) -> Task<void> {
+      durable::MutexOptions options = TestFixture::options();
+      options.idle_timeout = TestFixture::units(2);
+      DurableMutex lock = or_throw(co_await DurableMutex::open(*at[0], options));
+      for (int i = 0; i < 2; ++i) {
+        std::uint64_t next = co_await TestFixture::token_of(lock);
+        EXPECT_GT(next, std::exchange(last, next));
+        while (at[0]->workflows() > 0) co_await TestFixture::wait(1);
+        auto left = or_throw(co_await at[0]->report());
+        EXPECT_TRUE(left.empty());
+      }
+    });
+  }
+}
+
+TYPED_TEST_P(MutexSuite, IsRenewedForAsLongAsItIsHeld) {
+  this->with_engines(1, [&](Engines& at) -> Task<void> {
+    DurableMutex lock = co_await TestFixture::open(*at[0]);
+    auto section = [&](LockContext& held) -> Task<void> {
+      for (int i = 0; i < 15; ++i) {
+        co_await sleep_for(TypeParam::lease() / 10);
+        EXPECT_GT(held.lease_left(), std::chrono::nanoseconds(0));
+      }
+    };
+    auto got = co_await lock.on_acquire(section);
+    EXPECT_TRUE(got.has_value()) << (got ? "" : got.error().what());
+  });
+}
+
+REGISTER_TYPED_TEST_SUITE_P(
+    MutexSuite, AcquiresAndReleases, TasksAreServedInOrderOfArrivalWithRisingTokens,
+    ProcessesAreServedInOrderOfArrivalWithRisingTokens, TimesOutAndLeavesTheQueue,
+    CancelledWhileItWaitsItLeavesTheQueue, CancelledWhileItHoldsItGivesBackAfterItsChildren,
+    WhatIsThrownPassesThroughAfterTheRelease, TryDoesNotWait, ReadersTogetherWritersAlone,
+    ASemaphoreLetsSoManyIn, SeveralAtOnceInOneOrder,
+    ForceKillEndsHoldersAndWaitersAndTokensGoOnRising, IdleItEndsAndNoSooner,
+    AnyAcquireRestartsTheIdleTime, AnAcquireInTheInstantOfTheIdleEndIsServedWithAGreaterToken,
+    TokensRiseAcrossIdleDeletionAndRestart, IsRenewedForAsLongAsItIsHeld);
+
+}  // namespace weft::test
