@@ -236,7 +236,9 @@ TEST_F(HttpOutput, AHandlerBehindAnAnswerThatDoesNotLeaveGoesOn) {
     std::string text = co_await receive(mine, "Hello.\n");
     auto answers = parse_answers(text);
     EXPECT_EQ(answers.size(), 3u);
-    if (answers.size() == 3) EXPECT_EQ(answers[1].body, "slow and steady");
+    if (answers.size() == 3) {
+      EXPECT_EQ(answers[1].body, "slow and steady");
+    }
   });
 }
 
