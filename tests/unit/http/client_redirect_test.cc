@@ -69,11 +69,12 @@ TEST(HttpClient, ARedirectWithALargeBodyCostsItsConnection) {
       while (true) {
         std::string request = co_await peer.read_request();
         if (request.empty()) co_return;
-        bool is_first = request.starts_with("GET /first");
-        co_await peer.write(is_first
-                                ? "HTTP/1.1 302 Found\r\nLocation: /second\r\nContent-Length: " +
-                                      std::to_string(bytes) + "\r\n\r\n" + std::string(bytes, 'x')
-                                : kHello);
+        std::string answer(kHello);
+        if (request.starts_with("GET /first")) {
+          answer = "HTTP/1.1 302 Found\r\nLocation: /second\r\nContent-Length: " +
+                   std::to_string(bytes) + "\r\n\r\n" + std::string(bytes, 'x');
+        }
+        co_await peer.write(answer);
       }
     };
     ClientTalk talk;
