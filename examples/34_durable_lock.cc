@@ -54,7 +54,7 @@ Task<void> cannot_wait(const durable::Mutex& here, const durable::Mutex& elsewhe
     auto inner = [](durable::LockContext&) -> Task<void> { co_return; };
     durable::LockResult<> tried = co_await elsewhere.try_acquire(inner);
     std::printf("%s\n", tried ? "ours" : tried.error().what());
-    durable::LockResult<> waited = co_await elsewhere.on_acquire_within(20ms, inner);
+    durable::LockResult<> waited = co_await elsewhere.on_acquire_within(200ms, inner);
     std::printf("%s\n", waited ? "ours" : waited.error().what());
   };
   or_throw(co_await here.on_acquire(outer));

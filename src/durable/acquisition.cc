@@ -28,11 +28,10 @@ Task<bool> acquire(HeldLock& held) {
   std::chrono::nanoseconds time = held.order.timeout;
   if (held.deadline)
     time = std::clamp<std::chrono::nanoseconds>(*held.deadline - now(), time.zero(), time);
-  held.order.engine->state().enter(held);
+  held.order.engine->enter(held);
   auto answered = co_await timeout(time, held.answered.wait());
-  if (!answered && held.phase() == Phase::waiting) {
-    held.error = held.workflow->reason_to_give_up(held);
-  }
+  // Out of the queue before anybody hears of it: who is told so on another loop must not find it granted there.
+  if (!answered && held.phase() == Phase::waiting) held.workflow->give_up(held);
   co_return held.phase() == Phase::held;
 }
 
@@ -55,7 +54,7 @@ const std::optional<LockError>& Acquisition::error() const noexcept { return hel
 void Acquisition::set_deadline(TimePoint deadline) { held_->deadline = deadline; }
 
 Task<void> Acquisition::hold(const Section& section) {
-  if (held_->order.engine->state().home().is_current()) return hold_at_home(section);
+  if (held_->order.engine->home().is_current()) return hold_at_home(section);
   return hold_elsewhere(section);
 }
 
@@ -100,7 +99,7 @@ Task<void> Acquisition::hold_elsewhere(const Section& section) {
     };
     auto cleanup = [&]() -> Task<void> {
       // If this loop ends before our section has.
-      if (held_->workflow && !held_->done.is_set()) held_->workflow->lose(*held_, LossReason::gone);
+      if (held_->workflow && !held_->done.is_set()) held_->workflow->abandon(*held_);
       held_->answered.set();
       co_await held_->done.wait();
       co_await leave(*held_);
@@ -112,11 +111,32 @@ Task<void> Acquisition::hold_elsewhere(const Section& section) {
     co_await held_->answered.wait();
     if (held_->phase() == Phase::held) co_await guard(section);
   };
-  Executor& home = held_->order.engine->state().home();
+  Executor& home = held_->order.engine->home();
   co_await all_of(noncancellable(on(home, keep())), here());
 }
 
+void Acquisition::set_scope(Scope* scope) noexcept { held_->set_scope(scope); }
+
+Task<void> run_in_scope(std::span<Acquisition> locks, const Section& section) {
+  struct AtEnd {
+    std::span<Acquisition> locks;
+    ~AtEnd() {
+      for (Acquisition& lock : locks) lock.set_scope(nullptr);
+    }
+  } at_end{locks};
+  auto run = [&]() -> Task<void> {
+    Scope& scope = co_await current_scope();
+    for (Acquisition& lock : locks) lock.set_scope(&scope);
+    co_await section();
+  };
+  co_await run();  // to the end of the children, too: it is here that they are joined
+}
+
 LockResult<std::vector<Acquisition>> in_order(std::vector<LockOrder> orders) {
+  if (orders.empty()) {
+    return std::unexpected(LockError(
+        LockError::invalid, "no lock is asked for: name one at least, or nothing is protected"));
+  }
   // Engines of different stores may have resources of one name.
   auto place = [](const LockOrder& order) {
     return std::pair(order.options->resource_id, order.engine->url());
@@ -135,7 +155,7 @@ LockResult<std::vector<Acquisition>> in_order(std::vector<LockOrder> orders) {
 Task<void> hold_all(std::span<Acquisition> locks, const Section& section, std::size_t from) {
   if (from == locks.size()) {
     bool in_time = std::ranges::all_of(locks, [](Acquisition& lock) { return lock.has_time(); });
-    if (in_time) co_await section();
+    if (in_time) co_await run_in_scope(locks, section);
     co_return;
   }
   Section rest = [&]() { return hold_all(locks, section, from + 1); };

@@ -5,7 +5,7 @@
 //
 // Invariants
 //   H1  home loop only, but what is atomic or an Event. `error` is read elsewhere only after answered or leave().
-//   H2  waiting -> held -> lost; each of them -> over. What is over is in no list and has no ticket.
+//   H2  waiting -> held -> lost; each of them -> over. What is over is in no list, and has no ticket and no workflow.
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -34,6 +34,10 @@ class HeldLock : public ListNode<>, public std::enable_shared_from_this<HeldLock
   [[nodiscard]] Phase phase() const noexcept { return phase_.load(::weft::detail::acquire); }
   void enter_phase(Phase phase) noexcept { phase_.store(phase, ::weft::detail::release); }
 
+  // Of the section, while it runs. Set before it begins; atomic, so that who asks on a wrong loop is refused, and no more.
+  [[nodiscard]] Scope* scope() const noexcept { return scope_.load(::weft::detail::acquire); }
+  void set_scope(Scope* scope) noexcept { scope_.store(scope, ::weft::detail::release); }
+
   const LockOrder order;
   const LockStore* clock = nullptr;  // the engine's; set before it waits
 
@@ -55,6 +59,7 @@ class HeldLock : public ListNode<>, public std::enable_shared_from_this<HeldLock
   ::weft::detail::Atomic<std::int64_t> valid_until{0};  // on the store's clock
 
  private:
+  ::weft::detail::Atomic<Scope*> scope_{nullptr};
   ::weft::detail::Atomic<Phase> phase_{Phase::fresh};
 };
 

@@ -37,6 +37,15 @@ bool LockContext::is_lost() const {
   return require_held(*held_).phase() == detail::HeldLock::Phase::lost;
 }
 
+Scope& LockContext::scope() const {
+  Scope* scope = require_held(*held_).scope();
+  if (!scope) {
+    ::weft::detail::throw_usage_error(
+        "LockContext::scope() is used while the function under the lock runs: it has ended");
+  }
+  return *scope;
+}
+
 StopToken LockContext::stop_token() const { return *require_held(*held_).stop_token; }
 
 const std::string& LockContext::resource_id() const { return held_->order.options->resource_id; }

@@ -63,6 +63,7 @@ InlineStore::~InlineStore() {
 }
 
 Task<LockResult<>> InlineStore::open(Listener& listener) {
+  home_ = &Executor::current("a lock store");
   table_->enter(*this);
   joined_ = true;
   co_return co_await TableStore::open(listener);
@@ -75,6 +76,6 @@ Task<void> InlineStore::close() {
 
 void InlineStore::submit(TableCall& call) { table_->perform(call, &loop_clock); }
 
-std::int64_t InlineStore::lease_clock() const { return loop_clock(); }
+std::int64_t InlineStore::lease_clock() const { return home_ ? home_->now_ns() : loop_clock(); }
 
 }  // namespace weft::inline v0::durable::detail

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "durable/table_store.h"
+#include "weft/core/executor.h"
 
 namespace weft::inline v0::durable::detail {
 
@@ -25,6 +26,7 @@ class InlineStore final : public TableStore {
   void submit(TableCall& call) override;
 
   std::shared_ptr<SharedTable> table_;
+  const Executor* home_ = nullptr;  // whose clock is asked, on any thread; null: not open
   bool joined_ = false;
 };
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "durable/engine_state.h"
+#include "durable/time_text.h"
 #include "weft/base/assert.h"
 #include "weft/base/log.h"
 #include "weft/core/combinators.h"
@@ -26,6 +27,9 @@ constexpr std::int64_t kMargin =
     8;  // an eighth before its end it is lost: time for the holder to end
 constexpr std::int64_t kRenewAgain = 12;  // after a renewal that failed
 constexpr std::int64_t kHandUntil = 2;    // in its second half it is renewed before anybody gets it
+
+// While something is held: timers stand still in a suspend, leases do not, and nobody says that it is over.
+constexpr nanoseconds kLookAgain = std::chrono::seconds(1);
 
 constexpr std::size_t kHoldersShown = 4;  // in the task tree
 
@@ -57,6 +61,20 @@ const char* what_of(LossReason reason) noexcept {
       return "it was held for longer than max_hold";
   }
   return "";
+}
+
+// "3 lost (1 expired, 2 revoked)".
+std::string describe_losses(const LossCounts& lost) {
+  std::uint64_t all = 0;
+  std::string reasons;
+  for (std::size_t i = 0; i < kLossReasons; ++i) {
+    if (lost[i] == 0) continue;
+    all += lost[i];
+    if (!reasons.empty()) reasons += ", ";
+    reasons += std::to_string(lost[i]) + " " + to_string(static_cast<LossReason>(i));
+  }
+  std::string text = std::to_string(all) + " lost";
+  return all == 0 ? text : text + " (" + reasons + ")";
 }
 
 // In the task tree: the workflow as it is when somebody looks.
@@ -119,7 +137,9 @@ std::string MutexWorkflow::describe() const {
   if (shown > kHoldersShown) text += ", and " + std::to_string(shown - kHoldersShown) + " more";
   std::size_t waiting = 0;
   for (const Line& line : lines_) waiting += line.waiting_count;
-  text += ", " + std::to_string(waiting) + " wait, " + std::to_string(losses_) + " lost";
+  text += ", " + std::to_string(waiting) + " wait, " + describe_losses(lost_);
+  if (waited_.count() > 0) text += ", waited p99 " + brief(waited_.quantile(0.99));
+  if (was_held_.count() > 0) text += ", held p99 " + brief(was_held_.quantile(0.99));
   if (trouble_) text += std::string("; ") + trouble_->what();
   return text;
 }
@@ -160,9 +180,11 @@ void MutexWorkflow::keep(nanoseconds idle_timeout) {
 
 void MutexWorkflow::close() {
   closing_ = true;
-  fail_all(LockError(LockError::withdrawn, "the engine has ended"));
+  for (Line& line : lines_) {
+    while (!line.waiting.empty()) abandon(line.waiting.front());
+  }
   for (auto& [number, ticket] : tickets_) {
-    if (ticket.holder) lose(*ticket.holder, LossReason::gone);
+    if (ticket.holder) abandon(*ticket.holder);
   }
   changed_.set();
 }
@@ -251,15 +273,14 @@ bool MutexWorkflow::leave(HeldLock& held) {
     IntrusiveList<HeldLock>::erase(held);
     --line_of(held.order).waiting_count;
     --statistics.waiting;
-    if (!held.error) {
-      ++statistics.cancelled;
-    } else {
-      ++(*held.error == LockError::timeout ? statistics.timed_out : statistics.failed);
-    }
+    ++statistics.cancelled;
   } else if (phase == Phase::held || phase == Phase::lost) {
     --holders_;
     --statistics.held;
-    statistics.was_held.add(nanoseconds(now() - held.since));
+    engine_.guest_left();
+    nanoseconds taken(now() - held.since);
+    statistics.was_held.add(taken);
+    was_held_.add(taken);
   }
   if (!ticket) return false;
   ticket->holder = nullptr;
@@ -287,6 +308,7 @@ bool MutexWorkflow::hand(Ticket& ticket) {
   ticket.unwanted = false;
   held.ticket = &ticket;
   ++holders_;
+  engine_.guest_came();
   held.token.store(ticket.tokens.first + ticket.handed++, ::weft::detail::relaxed);
   held.valid_until.store(valid_until(ticket), ::weft::detail::relaxed);
   LockStatistics& statistics = engine_.statistics();
@@ -294,6 +316,7 @@ bool MutexWorkflow::hand(Ticket& ticket) {
   ++statistics.held;
   ++statistics.acquired;
   statistics.waited.add(nanoseconds(time - held.since));
+  waited_.add(nanoseconds(time - held.since));
   held.since = time;
   held.enter_phase(Phase::held);
   held.answered.set();
@@ -301,14 +324,25 @@ bool MutexWorkflow::hand(Ticket& ticket) {
 }
 
 LockError MutexWorkflow::reason_to_give_up(const HeldLock& held) const {
-  using Seconds = std::chrono::duration<double>;
   std::string text =
-      std::to_string(std::chrono::duration_cast<Seconds>(held.order.timeout).count());
-  text.erase(text.find_last_not_of('0') + 1);
-  if (text.back() == '.') text.pop_back();
-  text = "'" + resource_ + "' was not acquired within " + text + " s";
+      "'" + resource_ + "' was not acquired within " + in_seconds(held.order.timeout);
   if (trouble_) return LockError(trouble_->kind(), text + ": " + trouble_->what());
+  if (is_unanswered(held))
+    return LockError(LockError::unreachable, text + ": the store has not answered");
   return LockError(LockError::timeout, text);
+}
+
+// The store was asked, and has never said where we stand. (If it says that it cannot, that is trouble_.)
+bool MutexWorkflow::is_unanswered(const HeldLock& held) const {
+  bool asked = false;
+  for (const auto& [number, ticket] : tickets_) {
+    bool is_ours = ticket.request.weight == held.order.weight &&
+                   ticket.request.lease == held.order.options->lease;
+    if (!is_ours || ticket.state == Ticket::State::leaving) continue;
+    if (ticket.state != Ticket::State::asking) return false;
+    asked = true;
+  }
+  return asked;
 }
 
 void MutexWorkflow::fail(HeldLock& held, LockError error) {
@@ -317,10 +351,25 @@ void MutexWorkflow::fail(HeldLock& held, LockError error) {
     --line_of(held.order).waiting_count;
     --engine_.statistics().waiting;
   }
-  ++engine_.statistics().failed;
+  LockStatistics& statistics = engine_.statistics();
+  ++(error == LockError::timeout ? statistics.timed_out : statistics.failed);
   held.error = std::move(error);
   held.enter_phase(Phase::over);
+  held.workflow.reset();
   held.answered.set();
+  changed_.set();
+}
+
+void MutexWorkflow::give_up(HeldLock& held) {
+  std::shared_ptr<MutexWorkflow> self = held.workflow;
+  fail(held, reason_to_give_up(held));
+}
+
+void MutexWorkflow::abandon(HeldLock& held) {
+  std::shared_ptr<MutexWorkflow> self = held.workflow;
+  if (held.phase() == Phase::waiting)
+    return fail(held, LockError(LockError::withdrawn, "the engine has ended"));
+  lose(held, LossReason::gone);
 }
 
 void MutexWorkflow::fail_all(Line& line, const LockError& error) {
@@ -333,7 +382,7 @@ void MutexWorkflow::fail_all(const LockError& error) {
 
 void MutexWorkflow::lose(HeldLock& held, LossReason reason) {
   if (held.phase() != Phase::held) return;
-  ++losses_;
+  ++lost_[static_cast<std::size_t>(reason)];
   ++engine_.statistics().lost[static_cast<std::size_t>(reason)];
   held.error = LockError(LockError::lost, "'" + resource_ + "': " + what_of(reason));
   held.valid_until.store(0, ::weft::detail::relaxed);
@@ -467,6 +516,7 @@ void MutexWorkflow::forget_gone(TicketNumber number, Ticket& ticket) {
 void MutexWorkflow::begin_giving_back(TicketNumber number, Ticket& ticket) {
   ticket.state = Ticket::State::leaving;
   if (std::exchange(ticket.in_flight, true)) return;  // end_asking() comes back to it
+  if (!requests_) return;  // we were cancelled, and this is a late answer: its lease ends it
   requests_->start(give_back(number));
 }
 
@@ -479,8 +529,7 @@ Task<void> MutexWorkflow::give_back(TicketNumber number) {
     } else {
       done = co_await engine_.store().withdraw(number);
     }
-    if (std::shared_ptr<HeldLock> giver = std::exchange(ticket.giver, nullptr))
-      giver->given_back.set();  // it does not wait for more
+    ticket.tell_giver();  // it does not wait for more
     bool again =
         !done && done.error().is_passing() && now() < ticket.renewed_from + lease_of(ticket);
     if (!done && !again && !(done.error() == LockError::not_owner)) {
@@ -566,10 +615,12 @@ Task<void> MutexWorkflow::renew() {
 
 nanoseconds MutexWorkflow::until_next_alarm() const {
   std::int64_t next = INT64_MAX;
+  std::int64_t time = now();
   for (const auto& [number, ticket] : tickets_) {
     if (const HeldLock* holder = ticket.holder; holder && holder->phase() == Phase::held) {
-      next = std::min(
-          {next, valid_until(ticket), plus(holder->since, holder->order.options->max_hold)});
+      next =
+          std::min({next, valid_until(ticket), plus(holder->since, holder->order.options->max_hold),
+                    plus(time, kLookAgain)});
     }
     if (is_renewed(ticket) && !renewing_) {
       next = std::min(next,
@@ -577,7 +628,7 @@ nanoseconds MutexWorkflow::until_next_alarm() const {
     }
   }
   if (next == INT64_MAX) return nanoseconds::max();
-  return nanoseconds(std::max<std::int64_t>(next - now(), 0));
+  return nanoseconds(std::max<std::int64_t>(next - time, 0));
 }
 
 }  // namespace weft::inline v0::durable::detail

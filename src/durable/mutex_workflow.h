@@ -23,6 +23,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "durable/held_lock.h"
 #include "weft/core/nursery.h"
@@ -56,6 +57,14 @@ struct Ticket {
   HeldLock* holder = nullptr;       // also if it has lost it and is on its way out
   std::shared_ptr<HeldLock> giver;  // whose leave() waits for the store
 
+  Ticket() = default;
+  Ticket(const Ticket&) = delete;
+  Ticket& operator=(const Ticket&) = delete;
+  ~Ticket() { tell_giver(); }
+
+  void tell_giver() {
+    if (std::shared_ptr<HeldLock> told = std::exchange(giver, nullptr)) told->given_back.set();
+  }
   [[nodiscard]] bool is_free() const noexcept {
     return state == State::granted && holder == nullptr && !is_gone;
   }
@@ -88,8 +97,10 @@ class MutexWorkflow {
   void enter(HeldLock& held);
   // Wherever it stands. Returns: whether held->given_back will be set.
   [[nodiscard]] bool leave(HeldLock& held);
-  // Why one that waits has not been served: an error of the store, if there was one.
-  [[nodiscard]] LockError reason_to_give_up(const HeldLock& held) const;
+  // One that waits has waited for long enough: it is over, and its error says why it was not served.
+  void give_up(HeldLock& held);
+  // One that waits or holds must end, because its engine does, or that one's loop.
+  void abandon(HeldLock& held);
 
   void granted(TicketNumber number, TokenBlock tokens);
   void gone(TicketNumber number);
@@ -97,9 +108,10 @@ class MutexWorkflow {
   void keep(std::chrono::nanoseconds idle_timeout);
   // Whoever waits is told that the engine has ended, whoever holds has lost it; ends as soon as everything is given back.
   void close();
-  // Somebody who holds it must end: his loop does.
+  // Somebody who holds it must end.
   void lose(HeldLock& held, LossReason reason);
-  // "orders/42: held with token 17 by loom app[4711], 2 wait, 1 lost": for the task tree.
+  // "orders/42: held with token 17 by loom app[4711], 2 wait, 1 lost (1 revoked), waited p99 131 ms, held p99 65 ms": for the
+  // task tree.
   [[nodiscard]] std::string describe() const;
 
  private:
@@ -146,6 +158,10 @@ class MutexWorkflow {
   void check_leases();
   [[nodiscard]] std::chrono::nanoseconds until_next_alarm() const;
 
+  // Why one that waits has not been served: an error of the store, if there was one.
+  [[nodiscard]] LockError reason_to_give_up(const HeldLock& held) const;
+  [[nodiscard]] bool is_unanswered(const HeldLock& held) const;
+  // Out of the queue, and over.
   void fail(HeldLock& held, LockError error);
   void fail_all(Line& line, const LockError& error);
   void fail_all(const LockError& error);
@@ -161,7 +177,9 @@ class MutexWorkflow {
   std::optional<LockError> trouble_;  // the last answer of the store, if it was one
   std::int64_t renew_again_at_ = 0;   // not before
   std::size_t holders_ = 0;           // tasks inside, also those that have lost it
-  std::uint64_t losses_ = 0;
+  LossCounts lost_{};
+  DurationHistogram waited_;
+  DurationHistogram was_held_;
   bool renewing_ = false;
   bool closing_ = false;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Twenty clients in five processes contend, by durable::Mutex, for a lock in an etcd of three members, while members are killed and restarted, cut off
-// from each other, from their clients, or from both, and clients are stopped and killed. What they did is recorded, and checked (support/lock_history.h).
+// Twenty clients in five processes, each with an engine and so a session of its own, contend, by durable::Mutex, for a lock in an etcd of three
+// members, while members are killed and restarted, cut off from each other, from their clients, or from both, and clients are stopped and killed.
+// What they did is recorded, and checked (support/lock_history.h).
 //
 // WEFT_STRESS_SECONDS says for how long (script/test torture: five minutes); WEFT_SEED names a run.
 #include "support/etcd_network.h"
@@ -92,7 +93,8 @@ TEST_F(EtcdTorture, NoTwoHoldersAndNoLostUpdateWhateverBecomesOfTheMembers) {
   ContenderOptions options{.url = EtcdNetwork::url(),
                            .history = directory.file("history"),
                            .lease = kLease,
-                           .tasks = kTasks};
+                           .tasks = kTasks,
+                           .engine_each = true};
   FencedRegister number(options.history);
   EventLoop loop;
   auto inside = [&](Nursery& nursery) -> Task<NurseryEnd> {

@@ -12,14 +12,14 @@
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
+#include "support/store_between.h"
 #include "weft/durable/lock_store.h"
 #include "weft/weft.h"
 
 namespace weft::test {
 
-class DyingStore final : public durable::LockStore {
+class DyingStore final : public StoreBetween<DyingStore> {
  public:
   enum Point { before, after };
   struct Death {
@@ -31,48 +31,7 @@ class DyingStore final : public durable::LockStore {
 
   // seen: of every point that is passed, before it dies there.
   DyingStore(std::unique_ptr<durable::LockStore> inner, Death death, Seen seen)
-      : inner_(std::move(inner)), death_(std::move(death)), seen_(std::move(seen)) {}
-
-  Task<durable::LockResult<>> open(Listener& listener) override { return inner_->open(listener); }
-  Task<void> run() override { return inner_->run(); }
-  Task<void> close() override { return inner_->close(); }
-  Task<durable::LockResult<>> join(const std::string& resource, std::uint32_t capacity) override {
-    auto call = [&]() { return inner_->join(resource, capacity); };
-    co_return co_await through<void>("join", call);
-  }
-  Task<durable::LockResult<durable::Placed>> enqueue(
-      const durable::TicketRequest& request) override {
-    auto call = [&]() { return inner_->enqueue(request); };
-    co_return co_await through<durable::Placed>("enqueue", call);
-  }
-  Task<durable::LockResult<std::vector<durable::TicketNumber>>> renew(
-      std::vector<durable::TicketNumber> tickets) override {
-    auto call = [&]() { return inner_->renew(tickets); };
-    co_return co_await through<std::vector<durable::TicketNumber>>("renew", call);
-  }
-  Task<durable::LockResult<>> release(durable::TicketNumber ticket,
-                                      durable::TokenBlock tokens) override {
-    auto call = [&]() { return inner_->release(ticket, tokens); };
-    co_return co_await through<void>("release", call);
-  }
-  Task<durable::LockResult<>> withdraw(durable::TicketNumber ticket) override {
-    auto call = [&]() { return inner_->withdraw(ticket); };
-    co_return co_await through<void>("withdraw", call);
-  }
-  Task<durable::LockResult<bool>> retire(const std::string& resource) override {
-    auto call = [&]() { return inner_->retire(resource); };
-    co_return co_await through<bool>("retire", call);
-  }
-  Task<durable::LockResult<std::size_t>> revoke(const std::string& resource) override {
-    auto call = [&]() { return inner_->revoke(resource); };
-    co_return co_await through<std::size_t>("revoke", call);
-  }
-  Task<durable::LockResult<std::vector<durable::ResourceReport>>> report(
-      std::optional<std::string> resource) override {
-    return inner_->report(std::move(resource));
-  }
-  [[nodiscard]] std::int64_t lease_clock() const override { return inner_->lease_clock(); }
-  [[nodiscard]] std::string url() const override { return inner_->url(); }
+      : StoreBetween(std::move(inner)), death_(std::move(death)), seen_(std::move(seen)) {}
 
   // Calls of that name that were answered.
   [[nodiscard]] int answered(const std::string& call) const {
@@ -81,6 +40,8 @@ class DyingStore final : public durable::LockStore {
   }
 
  private:
+  friend StoreBetween;
+
   template <class R, class Call>
   Task<durable::LockResult<R>> through(std::string name, Call& call) {
     pass(name, before);
@@ -95,7 +56,6 @@ class DyingStore final : public durable::LockStore {
     ::kill(::getpid(), SIGKILL);
   }
 
-  std::unique_ptr<durable::LockStore> inner_;
   Death death_;
   Seen seen_;
   std::map<std::string, int> answered_;

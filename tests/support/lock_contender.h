@@ -39,13 +39,14 @@ struct ContenderOptions {
   unsigned tasks = 1;
   unsigned pause_max_us = 4000;  // usually
   unsigned long_one_in = 100;    // holds it for more than a lease
+  bool engine_each = false;      // each task has one, and so is a session of its own to the store
   std::string name{};
   std::uint64_t seed = 0;
 
   [[nodiscard]] std::string text() const {
     std::ostringstream words;
     words << url << ' ' << history << ' ' << lease.count() << ' ' << tasks << ' ' << pause_max_us
-          << ' ' << long_one_in << ' ' << name << ' ' << seed;
+          << ' ' << long_one_in << ' ' << engine_each << ' ' << name << ' ' << seed;
     return words.str();
   }
   [[nodiscard]] static ContenderOptions parse(const std::string& text) {
@@ -53,7 +54,7 @@ struct ContenderOptions {
     std::istringstream words(text);
     std::int64_t lease = 0;
     words >> options.url >> options.history >> lease >> options.tasks >> options.pause_max_us >>
-        options.long_one_in >> options.name >> options.seed;
+        options.long_one_in >> options.engine_each >> options.name >> options.seed;
     options.lease = std::chrono::milliseconds(lease);
     return options;
   }
@@ -65,14 +66,14 @@ class LockContender {
       : options_(ContenderOptions::parse(role)), random_(options_.seed), log_(options_.history) {}
 
   void run() {
-    auto root = [&]() -> Task<void> {
-      while (true) {
-        auto body = [&](durable::Engine& engine) -> Task<void> { co_await use(engine); };
-        durable::LockResult<> ended = co_await durable::with_engine(options_.url, body);
-        tolerate(ended);
-        co_await sleep_for(std::chrono::milliseconds(100));
+    auto all = [&](Nursery& nursery) -> Task<NurseryEnd> {
+      const unsigned step = options_.engine_each ? 1 : options_.tasks;
+      for (unsigned first = 0; first < options_.tasks; first += step) {
+        nursery.start(contend_for_ever(first, first + step));
       }
+      co_return join;
     };
+    auto root = [&]() -> Task<void> { co_await with_nursery(all); };
     EventLoop loop;
     weft::run(loop, root());
   }
@@ -80,7 +81,17 @@ class LockContender {
  private:
   using LockError = durable::LockError;
 
-  Task<void> use(durable::Engine& engine) {
+  // The tasks from `first` up to `end`, by one engine.
+  Task<void> contend_for_ever(unsigned first, unsigned end) {
+    while (true) {
+      auto body = [&](durable::Engine& engine) -> Task<void> { co_await use(engine, first, end); };
+      durable::LockResult<> ended = co_await durable::with_engine(options_.url, body);
+      tolerate(ended);
+      co_await sleep_for(std::chrono::milliseconds(100));
+    }
+  }
+
+  Task<void> use(durable::Engine& engine, unsigned first, unsigned end) {
     durable::MutexOptions wanted;
     wanted.resource_id = "register";
     wanted.lease = options_.lease;
@@ -91,7 +102,7 @@ class LockContender {
     durable::LockResult<durable::Mutex> lock = co_await durable::Mutex::open(engine, wanted);
     if (!tolerate(lock)) co_return;
     auto all = [&](Nursery& nursery) -> Task<NurseryEnd> {
-      for (unsigned i = 0; i < options_.tasks; ++i) nursery.start(contend(*lock, i));
+      for (unsigned i = first; i < end; ++i) nursery.start(contend(*lock, i));
       co_return join;
     };
     co_await with_nursery(all);

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "durable/sqlite/connection.h"
 #include "durable/sqlite/sqlite_table.h"
 #include "weft/base/result.h"
 #include "weft/durable/lock_table.h"
@@ -95,6 +96,31 @@ std::string text_of(const LockResult<T>& result) {
   } else {
     return text_of(*result);
   }
+}
+
+// A lock file as version 1 made it, with 1000 as its next token: session 1 holds "one", 2 waits for it, 3 shares "shared".
+inline void make_version_1(const std::string& path) {
+  durable::detail::Connection file(path);
+  file.execute(R"(
+    PRAGMA application_id = 2003127403;
+    PRAGMA user_version = 1;
+    CREATE TABLE meta (
+      id INTEGER PRIMARY KEY CHECK (id = 1), next_token INTEGER NOT NULL, boot_id TEXT NOT NULL);
+    INSERT INTO meta VALUES (1, 1000, 'this boot');
+    CREATE TABLE resources (name TEXT PRIMARY KEY, capacity INTEGER NOT NULL) WITHOUT ROWID;
+    INSERT INTO resources VALUES ('one', 1), ('shared', 3);
+    CREATE TABLE tickets (
+      place INTEGER PRIMARY KEY, resource TEXT NOT NULL, session INTEGER NOT NULL,
+      number INTEGER NOT NULL, weight INTEGER NOT NULL, tokens_wanted INTEGER NOT NULL,
+      lease INTEGER NOT NULL, ends INTEGER NOT NULL, since INTEGER NOT NULL,
+      first_token INTEGER NOT NULL, token_count INTEGER NOT NULL, owner TEXT NOT NULL);
+    CREATE INDEX tickets_by_resource ON tickets (resource);
+    CREATE UNIQUE INDEX tickets_by_number ON tickets (session, number);
+    INSERT INTO tickets VALUES (4, 'one', 1, 1, 1, 10, 1000, 1000, 0, 990, 10, 'ann'),
+                               (5, 'shared', 3, 1, 1, 5, 1000, 1000, 0, 980, 5, 'cid'),
+                               (6, 'one', 2, 1, 1, 10, 1000, 1000, 0, 0, 0, 'bob');
+  )");
+  static_cast<void>(file.ask("PRAGMA journal_mode = WAL"));
 }
 
 // D1 and D2 (docs/design/durable_mutex.md), as far as one look can tell.

@@ -47,6 +47,20 @@ class Arguments : public ::testing::Test {
   CommandLine line{"tool copy", "Copies things."};
 };
 
+TEST_F(Arguments, TheFirstOperandIsFoundBehindOptionsOfEveryForm) {
+  auto first = [&](std::vector<std::string_view> given) { return line.first_operand(given); };
+  EXPECT_EQ(first({"a", "--loud"}), 0u);
+  EXPECT_EQ(first({"--number", "4", "--colour=red", "-lx", "-n5", "-lc", "green", "a", "b"}), 7u);
+  EXPECT_EQ(first({"-l", "-", "a"}), 1u);
+  EXPECT_EQ(first({"--loud"}), 1u);
+  EXPECT_EQ(first({"-l", "--number"}), 2u) << "its value is missing";
+  EXPECT_EQ(first({"-l", "--", "a"}), 3u);
+  EXPECT_EQ(first({"--help", "a"}), 2u);
+  EXPECT_EQ(first({"--unknown", "a"}), 2u);
+  EXPECT_EQ(first({"-lq", "a"}), 2u);
+  EXPECT_EQ(count, 3u) << "nothing is taken";
+}
+
 TEST_F(Arguments, EveryFormOfAnOption) {
   EXPECT_TRUE(read({"--number", "4", "a", "--colour=red", "-lx", "b"}));
   EXPECT_EQ(count, 4u);

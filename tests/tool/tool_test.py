@@ -142,6 +142,11 @@ class Help(ToolTest):
         self.says(weft("get", "-H", "nothing", "http://a/"), 2,
                   "weft get: --header 'nothing': 'NAME: VALUE' is wanted")
         self.assertEqual(weft("get", "example.org").returncode, 2)
+        self.says(weft("get", "-H", "Host: x", "http://a/"), 2,
+                  "weft get: --header 'Host: x': the URL says which host is asked: leave it out")
+        for name in "Connection", "content-length", "Transfer-Encoding", "expect":
+            self.says(weft("get", "-H", f"{name}: x", "http://a/"), 2,
+                      f"weft get: --header '{name}: x': this field is not yours to send: leave it out")
 
 
 class Release(unittest.TestCase):
@@ -380,6 +385,40 @@ class Get(ToolTest):
                   f"weft get: nobody listens at 127.0.0.1:{port}: look at its host and port")
 
 
+    def test_what_ends_too_early(self):
+        for answer in (b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc",
+                       b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabc",
+                       b"HTTP/1.1 200 OK\r\nCont"):
+            with one_answer(answer) as url:
+                ran = weft("get", "-o", str(self.file), url)
+                self.says(ran, 1, f"weft get: {url}: the connection ended before all of it was there: try again")
+                self.assertFalse(self.file.exists())
+
+    def test_proxies(self):
+        def through(url, **proxies):
+            return subprocess.run([PROGRAM, "get", url], capture_output=True, text=True, timeout=SECONDS,
+                                  env=os.environ | proxies)
+
+        self.says(through("http://a/", http_proxy="ftp://b/"), 1,
+                  "weft get: the environment names a proxy that is none: write http_proxy, https_proxy and "
+                  "all_proxy as http://HOST:PORT")
+        with listening() as (listener, url):
+            port = listener.getsockname()[1]
+        self.says(through("http://a/", http_proxy=url), 1,
+                  f"weft get: nobody listens at the proxy 127.0.0.1:{port}: look at its host and port")
+        for status, what in (403, "does not let us through to a: ask who runs it, or name the host in no_proxy"), \
+                (407, "wants to know who asks: write http://USER:PASSWORD@HOST:PORT into the environment"):
+            with one_answer(f"HTTP/1.1 {status} No\r\nContent-Length: 0\r\n\r\n".encode()) as url:
+                self.says(through("https://a/", https_proxy=url), 1,
+                          f"weft get: the proxy {url[len('http://'):-1]} {what}")
+
+    def test_https_where_nobody_speaks_it(self):
+        with one_answer(b"HTTP/1.1 400 Bad Request\r\n\r\n") as url:
+            host = url[len("http://"):-1]
+            self.says(weft("get", f"https://{host}/"), 1,
+                      f"weft get: {host} does not speak TLS: look at the port, or ask by http://")
+
+
 class Tls(ToolTest):
     def test_a_certificate_of_its_own_making(self):
         with self.serve("--tls") as server:
@@ -442,6 +481,22 @@ while not heard and time.monotonic() < end:
 time.sleep(0.3)
 print("heard", *heard, flush=True)
 sys.exit(9)
+"""
+
+
+# A command that does not end by TERM, and writes down when it lived, on the clock of leases.
+STUBBORN = """
+import os, signal, sys, time
+def note(what):
+    os.write(file, f"{what} {time.clock_gettime_ns(time.CLOCK_BOOTTIME)}\\n".encode())
+file = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+signal.signal(signal.SIGTERM, lambda *_: note("term"))
+os.write(file, f"process {os.getpid()}\\n".encode())
+print("held", os.environ["WEFT_FENCING_TOKEN"], flush=True)
+end = time.monotonic() + 60
+while time.monotonic() < end:
+    note("lives")
+    time.sleep(0.005)
 """
 
 
@@ -554,10 +609,58 @@ class Lock(ToolTest):
         holder = self.hold("a")
         begun = time.monotonic()
         self.says(self.lock("--timeout", "300ms", "a", "--", "true"), 124,
-                  "weft lock: 'a' was not acquired within 0.3 s: weft lock show 'a' says why; --timeout gives it more")
+                  "weft lock: 'a' was not acquired within 300ms: weft lock show 'a' says why; --timeout gives it more")
         self.assertGreaterEqual(time.monotonic() - begun, 0.3)
         self.assertEqual(len(self.lock("show", "a").stdout.splitlines()), 2)  # nobody is left in the queue
         self.assertEqual(holder.end()[0], 0)
+
+    def expect_no_answer(self, *words):
+        """Of this engine, within the time that was given. --try alone is asked for elsewhere: it has a time of its own."""
+        for more, time_max, text in (["--timeout", "600ms"], 0.6, "within 600ms: see that it is there; --timeout gives it more"), \
+                (["--try", "--timeout", "300ms", "--shared"], 0.3, "within 300ms: it is not known who has the lock"), \
+                (["--try"], 2, "within 2s: it is not known who has the lock"):
+            if more == ["--try"] and words:
+                continue
+            begun = time.monotonic()
+            ran = self.lock(*words, *more, "a", "--", "echo", "it has run")
+            took = time.monotonic() - begun
+            self.says(ran, 123, "weft lock: the engine did not answer " + text)
+            self.assertGreaterEqual(took, time_max)
+            self.assertLess(took, time_max + 1.5)
+
+    def test_the_time_is_for_a_file_that_is_locked_too(self):
+        self.assertEqual(self.lock("a", "--", "true").returncode, 0)
+        with contextlib.closing(sqlite3.connect(self.file, isolation_level=None)) as file:
+            file.execute("BEGIN IMMEDIATE")
+            self.expect_no_answer()
+            # Nor is it waited for beyond a signal.
+            waiter = Holding(self, "a")
+            time.sleep(0.3)
+            waiter.process.send_signal(signal.SIGINT)
+            begun = time.monotonic()
+            self.assertEqual(waiter.process.wait(20), 130)
+            self.assertLess(time.monotonic() - begun, 3)
+        self.assertEqual(self.lock("--try", "a", "--", "true").returncode, 0)
+
+    def test_the_time_is_for_a_file_that_is_locked_when_it_was_opened(self):
+        holder = self.hold("b")
+        waiter = Holding(self, "--timeout", "2s", "b")
+        self.wait_for("b", "waits", 1)
+        begun = time.monotonic()
+        with contextlib.closing(sqlite3.connect(self.file, isolation_level=None)) as file:
+            file.execute("BEGIN IMMEDIATE")
+            code, out, err = waiter.end()
+            self.assertLess(time.monotonic() - begun, 3.5)
+        self.assertEqual((code, out, err),
+                         (124, "", "weft lock: 'b' was not acquired within 2s: weft lock show 'b' says why; "
+                                   "--timeout gives it more\n"))
+        self.assertEqual(holder.end()[0], 0)
+
+    def test_the_time_is_for_an_etcd_that_is_silent_or_not_there(self):
+        with socket.create_server(("127.0.0.1", 0)) as listener:  # it takes connections, and says nothing
+            engine = f"etcd://127.0.0.1:{listener.getsockname()[1]}/test"
+            self.expect_no_answer("--engine", engine)
+        self.expect_no_answer("--engine", engine)
 
     def test_shared_ones_run_together_and_nobody_else(self):
         first, second = self.hold("--shared", "a"), self.hold("-s", "a")
@@ -574,7 +677,10 @@ class Lock(ToolTest):
 
     def test_ls_and_show_print_who_holds_and_who_waits(self):
         self.assertEqual(len(self.lock("ls").stdout.splitlines()), 1)
-        holder = self.hold("--owner", "ann\n\x1b[2J", "orders/42")
+        holder = self.hold("--owner", "ann", "orders/42")
+        # Another program may have written anything.
+        with contextlib.closing(sqlite3.connect(self.file, isolation_level=None)) as file:
+            file.execute("UPDATE tickets SET owner = ?", ("ann\n\x1b[2J",))
         other = self.hold("b")
         waiter = Holding(self, "orders/42")
         row = self.wait_for("orders/42", "waits", 1)[0]
@@ -589,6 +695,36 @@ class Lock(ToolTest):
         for each in holder, other, waiter:
             self.assertEqual(each.end()[0], 0)
         self.assertEqual(len(self.lock("ls").stdout.splitlines()), 1)
+
+    def test_an_owner_is_a_short_line(self):
+        for owner in "two\nlines", "o" * 257:
+            ran = self.lock("--owner", owner, "a", "--", "true")
+            said = "weft lock: --owner: 256 bytes at most, and no control characters\n"
+            self.assertEqual((ran.returncode, ran.stderr), (125, said))
+
+    def test_ls_and_show_only_look(self):
+        nothing = f": there is no sqlite://{self.file} yet\n"
+        for words, said in (["ls"], "there are no locks" + nothing), (["show", "a"], "nobody holds 'a' or waits for it" + nothing):
+            ran = self.lock(*words)
+            self.assertEqual((ran.returncode, ran.stdout, ran.stderr), (0, said, ""))
+        own = self.without_set_up(HOME=str(self.root))
+        self.assertEqual(self.lock("ls", env=own).returncode, 0)
+        self.assertEqual([each.name for each in self.root.iterdir()], ["listener.py"])
+        # Nobody has it open: not a file is made.
+        self.assertEqual(self.lock("a", "--", "true").returncode, 0)
+        before = sorted(each.name for each in self.root.iterdir())
+        self.assertEqual(len(self.lock("ls").stdout.splitlines()), 1)
+        self.assertEqual(self.lock("show", "a").stdout, "nobody holds 'a' or waits for it\n")
+        self.assertEqual(sorted(each.name for each in self.root.iterdir()), before)
+        # Somebody is in the midst of a commit: it is not waited for.
+        holder = self.hold("a")
+        with contextlib.closing(sqlite3.connect(self.file, isolation_level=None)) as file:
+            file.execute("BEGIN IMMEDIATE")
+            begun = time.monotonic()
+            self.assertIn(f"weft[{holder.process.pid}]", self.lock("ls").stdout)
+            self.assertRegex(self.lock("show", "a").stdout, rf"\nholds  {holder.token}  ")
+            self.assertLess(time.monotonic() - begun, 4)
+        self.assertEqual(holder.end()[0], 0)
 
     def test_a_signal_is_passed_on_and_the_lock_released(self):
         for how in signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT:
@@ -658,6 +794,70 @@ class Lock(ToolTest):
             self.assertEqual((code, out), (121, ""), err)
             self.assertGreaterEqual(time.monotonic() - begun, 0.25)  # a sixteenth of the lease: its grace
 
+    def hold_stubbornly(self, lease):
+        """Returns the holder, and the file in which its command says when it lived."""
+        command, lived = self.root / "stubborn.py", self.root / "lived"
+        command.write_text(STUBBORN)
+        return self.hold("--lease", lease, "a", script=f"exec {sys.executable} {command} {lived}"), lived
+
+    def lease_end(self, file):
+        """Of the only ticket, in the store."""
+        [(end,)] = file.execute("SELECT ends FROM tickets").fetchall()
+        return end
+
+    def expect_dead_before(self, lease_end, lived, grace):
+        """It is asked to end, has its time for that, and ends before anybody else can have the lock, with some time to spare."""
+        command = pathlib.Path("/proc") / lived.read_text().split()[1]
+        while command.exists() and time.clock_gettime_ns(time.CLOCK_BOOTTIME) < lease_end + 1e9:
+            time.sleep(0.01)
+        times = [line.split() for line in lived.read_text().splitlines()]
+        asked = [int(when) for what, when in times if what == "term"]
+        last = int(times[-1][1])
+        self.assertEqual(len(asked), 1)
+        self.assertGreater(last - asked[0], 0.8 * grace * 1e9)
+        self.assertLess(last, lease_end - 0.2 * grace * 1e9)
+
+    def test_whose_lease_cannot_be_renewed_its_command_is_dead_before_the_lease_ends(self):
+        holder, lived = self.hold_stubbornly("8s")
+        with contextlib.closing(sqlite3.connect(self.file, isolation_level=None)) as file:
+            file.execute("BEGIN IMMEDIATE")  # now nobody can write
+            end = self.lease_end(file)
+            self.expect_dead_before(end, lived, grace=0.5)
+            self.assertIsNone(holder.process.poll())  # it cannot give it back
+            self.assertEqual(self.lease_end(file), end)
+        code, out, err = holder.end()
+        self.assertEqual((code, out), (121, ""), err)
+        self.assertIn("its lease ran out before it could be renewed", err)
+
+    def test_revoked_its_command_is_dead_before_the_lease_would_have_ended(self):
+        holder, lived = self.hold_stubbornly("8s")
+        with contextlib.closing(sqlite3.connect(self.file, isolation_level=None)) as file:
+            end = self.lease_end(file)
+        self.assertEqual(self.lock("revoke", "a").returncode, 0)
+        self.expect_dead_before(end, lived, grace=0.5)
+        code, out, err = holder.end()
+        self.assertEqual((code, out), (121, ""), err)
+
+    # Nobody can be kept out by what is in a file that is gone; but who was in it does not believe in it for longer than its lease.
+    def test_a_file_that_is_removed_or_replaced_is_noticed(self):
+        for replaced in False, True:
+            holder, waiter = self.hold("--lease", "2s", "a"), Holding(self, "--lease", "2s", "a")
+            self.wait_for("a", "waits", 1)
+            begun = time.monotonic()
+            for each in "", "-wal", "-shm":
+                pathlib.Path(str(self.file) + each).unlink()
+            if replaced:
+                self.assertEqual(self.lock("--try", "a", "--", "true").returncode, 0)
+            code, out, err = waiter.end()
+            self.assertEqual((code, out), (123, ""), err)
+            self.assertIn("the lock file was removed or replaced", err)
+            holder.process.wait(SECONDS)  # before its input says that it may go on
+            self.assertLess(time.monotonic() - begun, 2)
+            code, out, err = holder.end()
+            self.assertEqual((code, out), (121, ""), err)
+            self.assertIn("weft lock: the lock was lost while the command ran", err)
+            self.assertEqual(self.lock("--try", "a", "--", "true").returncode, 0)
+
     def test_a_holder_that_was_paused_past_its_lease_finds_it_lost(self):
         holder = self.hold("--lease", "600ms", "a", script="echo held $WEFT_FENCING_TOKEN; exec sleep 60")
         holder.process.send_signal(signal.SIGSTOP)
@@ -696,6 +896,26 @@ class Lock(ToolTest):
             ran = self.lock("--", name, "--", "sh", "-c", "echo $WEFT_LOCK_NAME")
             self.assertEqual((ran.returncode, ran.stdout), (0, name + "\n"))
 
+    def test_the_parts_take_options_before_their_name_and_behind_it(self):
+        holder = self.hold("a")
+        nowhere = dict(self.environment, WEFT_LOCK_ENGINE="/nowhere/locks.db")
+        engine = ["--engine", str(self.file)]
+        for words in [*engine, "show", "a"], [f"--engine={self.file}", "show", "a"], ["show", *engine, "a"], ["show", "a", *engine]:
+            ran = self.lock(*words, env=nowhere)
+            self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+            self.assertIn(f"weft[{holder.process.pid}]", ran.stdout)
+        self.assertIn(f"weft[{holder.process.pid}]", self.lock(*engine, "ls", env=nowhere).stdout)
+        ran = self.lock(*engine, "revoke", "a", env=nowhere)
+        self.assertEqual((ran.returncode, ran.stdout), (0, "1 held 'a' or waited for it\n"))
+        self.assertEqual(holder.end()[0], 121)
+        self.says(self.lock("--try", *engine, "ls", env=nowhere), 125,
+                  "weft lock ls: there is no option --try: see weft lock ls --help")
+        # With a command it is a lock of that name, as ever.
+        ran = self.lock(*engine, "ls", "--", "sh", "-c", "echo $WEFT_LOCK_NAME", env=nowhere)
+        self.assertEqual((ran.returncode, ran.stdout), (0, "ls\n"))
+        ran = self.lock("--owner", "ls", *engine, "a", "--", "true", env=nowhere)
+        self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+
     def test_an_engine_that_cannot_be_used(self):
         self.file.write_text("this is no lock file, but a text that is long enough for one\n" * 20)
         for words in ["a", "--", "true"], ["ls"], ["show", "a"], ["revoke", "a"]:
@@ -705,14 +925,18 @@ class Lock(ToolTest):
         ran = self.lock("--engine", str(self.root / "nowhere" / "locks.db"), "a", "--", "true")
         self.assertEqual((ran.returncode, ran.stderr.count("\n")), (123, 1))
 
+    def without_set_up(self, **more):
+        names = "WEFT_LOCK_ENGINE", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "HOME"
+        return {name: value for name, value in os.environ.items() if name not in names} | more
+
     def test_without_set_up_locks_are_in_a_folder_of_the_users_own(self):
-        environment = {name: value for name, value in os.environ.items() if name != "WEFT_LOCK_ENGINE"}
-        environment["XDG_RUNTIME_DIR"] = str(self.root)
-        folder = self.root / "weft"
+        environment = self.without_set_up(XDG_STATE_HOME=str(self.root / "state"))
+        folder = self.root / "state" / "weft"
         mask = os.umask(0)
         self.addCleanup(os.umask, mask)
         self.assertEqual(self.lock("a", "--", "true", env=environment).returncode, 0)
         self.assertEqual(folder.stat().st_mode & 0o777, 0o700)
+        self.assertEqual(folder.parent.stat().st_mode & 0o777, 0o700)
         self.assertTrue((folder / "locks.db").exists())
         folder.chmod(0o755)
         self.says(self.lock("a", "--", "true", env=environment), 123,
@@ -728,6 +952,35 @@ class Lock(ToolTest):
             os.chown(folder, 1, 1)
             self.says(self.lock("a", "--", "true", env=environment), 123,
                       f"weft lock: '{folder}' is somebody else's: name another place with --engine")
+
+    # At a terminal there is an XDG_RUNTIME_DIR, which a logout removes; for cron there is none.
+    def test_without_set_up_cron_and_a_shell_meet_and_tokens_outlive_a_logout(self):
+        home, runtime = self.root / "home", self.root / "runtime"
+        home.mkdir()
+        runtime.mkdir()
+        shell = self.without_set_up(HOME=str(home), XDG_RUNTIME_DIR=str(runtime))
+        cron = self.without_set_up(HOME=str(home))
+        self.environment = shell
+        holder = self.hold("a")
+        self.assertEqual(self.lock("--try", "a", "--", "true", env=cron).returncode, 120)
+        self.assertEqual(holder.end()[0], 0)
+        self.assertEqual(list(runtime.iterdir()), [])
+        self.assertEqual([each.name for each in home.iterdir()], [".local"])
+        self.assertEqual((home / ".local/state/weft").stat().st_mode & 0o777, 0o700)
+        self.assertGreater(self.hold("a").token, holder.token)
+
+    def test_without_a_home_locks_are_where_the_session_keeps_its_files(self):
+        for homeless in {}, {"HOME": "/nowhere"}, {"HOME": "", "XDG_STATE_HOME": "here"}:
+            environment = self.without_set_up(XDG_RUNTIME_DIR=str(self.root), **homeless)
+            self.assertEqual(self.lock("a", "--", "true", env=environment).returncode, 0)
+            self.assertTrue((self.root / "weft" / "locks.db").exists())
+        if os.geteuid() == 0:  # as sudo may leave us the home of who called it
+            home = self.root / "home"
+            home.mkdir()
+            os.chown(home, 1, 1)
+            environment = self.without_set_up(XDG_RUNTIME_DIR=str(self.root), HOME=str(home))
+            self.assertEqual(self.lock("a", "--", "true", env=environment).returncode, 0)
+            self.assertEqual(list(home.iterdir()), [])
 
     def test_a_signal_ends_the_wait_for_an_engine_that_does_not_take_the_lock_back(self):
         holder = self.hold("--lease", "60s", "a")
@@ -814,6 +1067,100 @@ class Lock(ToolTest):
         _, status = os.waitpid(pid, 0)
         self.assertEqual(os.waitstatus_to_exitcode(status), 9, shown)
         self.assertIn(b"heard 2\r\n", shown)
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
+class Etcd:
+    """One member, on loopback, from its first answer on. Its files are in memory where that can be."""
+
+    def __init__(self):
+        memory = pathlib.Path("/dev/shm")
+        self.directory = tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None)
+        self.port = free_port()
+        client, peer = (f"http://127.0.0.1:{port}" for port in (self.port, free_port()))
+        self.process = subprocess.Popen(
+            ["etcd", "--name", "n", "--data-dir", self.directory.name + "/n", "--listen-client-urls", client,
+             "--advertise-client-urls", client, "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
+             "--initial-cluster", "n=" + peer, "--election-timeout", "300", "--heartbeat-interval", "50",
+             "--logger", "zap", "--log-level", "error"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        end = time.monotonic() + SECONDS
+        while status_of("-d", '{"key":"YQ=="}', client + "/v3/kv/range") != "200":
+            if self.process.poll() is not None or time.monotonic() > end:
+                raise AssertionError("etcd does not start: script/setup installs it")
+            time.sleep(0.05)
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        self.directory.cleanup()
+
+
+# The same as on a file, as far as another engine can make a difference.
+class LockOnEtcd(Lock):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.etcd = Etcd()
+        cls.addClassCleanup(cls.etcd.close)
+
+    def setUp(self):
+        super().setUp()
+        self.engine = f"etcd://127.0.0.1:{self.etcd.port}/{self.id().rsplit('.', 1)[1]}"
+        self.environment["WEFT_LOCK_ENGINE"] = self.engine
+
+    def pause(self):
+        """etcd hangs, until it is told to go on."""
+        self.etcd.process.send_signal(signal.SIGSTOP)
+        self.addCleanup(self.etcd.process.send_signal, signal.SIGCONT)
+
+    def test_whose_lease_cannot_be_renewed_its_command_is_dead_before_the_lease_ends(self):
+        holder, lived = self.hold_stubbornly("8s")
+        self.pause()
+        # etcd's lease cannot be asked for; it began after the last that was seen of the command's.
+        end = time.clock_gettime_ns(time.CLOCK_BOOTTIME) + 8e9
+        self.expect_dead_before(end, lived, grace=0.5)
+        self.etcd.process.send_signal(signal.SIGCONT)
+        code, out, err = holder.end()
+        self.assertEqual((code, out), (121, ""), err)
+        self.assertIn("its lease ran out before it could be renewed", err)
+
+    def test_the_time_is_for_an_etcd_that_hangs(self):
+        self.assertEqual(self.lock("a", "--", "true").returncode, 0)
+        self.pause()
+        self.expect_no_answer("--engine", self.engine)
+        self.etcd.process.send_signal(signal.SIGCONT)
+        self.assertEqual(self.lock("a", "--", "true").returncode, 0)
+
+    def test_another_prefix_is_another_place(self):
+        holder = self.hold("a")
+        self.assertEqual(self.lock("--engine", self.engine + "2", "--try", "a", "--", "true").returncode, 0)
+        self.assertEqual(self.lock("--try", "a", "--", "true").returncode, 120)
+        self.assertEqual(holder.end()[0], 0)
+
+    def test_ls_and_show_print_who_holds_and_who_waits(self):
+        self.assertEqual(len(self.lock("ls").stdout.splitlines()), 1)
+        holder, other = self.hold("--owner", "ann", "orders/42"), self.hold("b")
+        waiter = Holding(self, "orders/42")
+        row = self.wait_for("orders/42", "waits", 1)[0]
+        self.assertRegex(row, rf"^holds  {holder.token}  +\d+\.\d s  +1\d\.\d s  +ann$")
+        rows = sorted(re.split("  +", row) for row in self.lock("ls").stdout.splitlines()[1:])
+        self.assertEqual([row[:4] for row in rows], [["b", "1", "0", str(other.token)],
+                                                     ["orders/42", "1", "1", str(holder.token)]])
+        for each in holder, other, waiter:
+            self.assertEqual(each.end()[0], 0)
+        self.assertEqual(len(self.lock("ls").stdout.splitlines()), 1)
+
+
+# What is about the file, the command or the terminal is not asked for twice.
+for name in dir(Lock):
+    again = "those_who_contend", "try_is_busy", "test_timeout", "shared_ones", "killed_holder", "revoke_stops", "token_rises", \
+        "paused_past_its_lease"
+    if name.startswith("test_") and name not in vars(LockOnEtcd) and not any(part in name for part in again):
+        setattr(LockOnEtcd, name, None)
 
 
 @contextlib.contextmanager

@@ -256,6 +256,32 @@ bool CommandLine::read(std::span<const std::string_view> words) const {
   return Reader(*this, words).read();
 }
 
+std::size_t CommandLine::words_of_option(std::string_view word) const noexcept {
+  if (word.starts_with("--")) {
+    std::size_t equals = word.find('=');
+    const Option* option = find(word.substr(2, equals - 2));
+    if (!option) return 0;
+    return option->value.name.empty() || equals != word.npos ? 1 : 2;
+  }
+  for (word.remove_prefix(1); !word.empty(); word.remove_prefix(1)) {
+    const Option* option = find(word.front());
+    if (!option) return 0;
+    if (!option->value.name.empty()) return word.size() == 1 ? 2 : 1;
+  }
+  return 1;
+}
+
+std::size_t CommandLine::first_operand(std::span<const std::string_view> words) const {
+  for (std::size_t at = 0; at < words.size();) {
+    std::string_view word = words[at];
+    if (word == "-" || !word.starts_with('-')) return at;
+    std::size_t count = words_of_option(word);
+    if (count == 0) break;
+    at += count;
+  }
+  return words.size();
+}
+
 // --- The help -------------------------------------------------------------------------------------------
 
 std::string in_columns(std::span<const HelpRow> rows) {

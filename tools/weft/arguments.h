@@ -17,6 +17,7 @@
 // Threads        one.
 #include <charconv>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -108,6 +109,9 @@ class CommandLine {
 
   // Returns: false if the help was asked for; help() has it.
   [[nodiscard]] bool read(std::span<const std::string_view> words) const;
+  // Returns: where the first word is that is neither an option nor the value of one; the number of words if there is none
+  // before a "--", a --help or an option that the table does not have. Takes nothing.
+  [[nodiscard]] std::size_t first_operand(std::span<const std::string_view> words) const;
   [[nodiscard]] std::string help() const;
 
  private:
@@ -124,6 +128,8 @@ class CommandLine {
 
   [[nodiscard]] const Option* find(std::string_view name) const noexcept;
   [[nodiscard]] const Option* find(char letter) const noexcept;
+  // Of a word that begins with '-': how many words it is, 0 if it is no option of the table.
+  [[nodiscard]] std::size_t words_of_option(std::string_view word) const noexcept;
 
   std::string name_, summary_;
   std::vector<Operand> operands_;

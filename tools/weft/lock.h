@@ -14,9 +14,13 @@ int list_locks(Words words);
 int show_lock(Words words);
 int revoke_lock(Words words);
 
-// The engine to use: --engine, or $WEFT_LOCK_ENGINE, or a file in a folder that is this user's alone, which is made.
+// Whether the folder of the user's own file is made if it is not there.
+enum class OwnFile { made, as_it_is };
+
+// The engine to use: --engine, or $WEFT_LOCK_ENGINE, or a file in a folder that is this user's alone.
 // A path is a file's, for sqlite. Throws: BadUsage, Failure.
-[[nodiscard]] std::string lock_engine(const std::optional<std::string>& given);
+[[nodiscard]] std::string lock_engine(const std::optional<std::string>& given,
+                                      OwnFile own = OwnFile::made);
 // What the help says of --engine.
 [[nodiscard]] std::string lock_engine_help();
 

@@ -2,7 +2,7 @@
 // weft lock ls, show, revoke: who holds, who waits, and an end to it.
 #include <chrono>
 #include <cstdio>
-#include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +11,7 @@
 #include "lock.h"
 #include "table.h"
 #include "weft/durable/engine.h"
+#include "weft/durable/look.h"
 #include "weft/run/event_loop.h"
 
 namespace weft::tool {
@@ -25,25 +26,19 @@ struct Settings {
   std::optional<std::string> engine;
 };
 
-// Asks the engine, which is opened for it.
-template <class T, class Ask>
-T ask_engine(const Settings& settings, Ask ask) {
-  auto body = [&](durable::Engine& engine) -> Task<LockResult<T>> { return ask(engine); };
+durable::StoreView look(const Settings& settings) {
+  std::optional<std::string> name;
+  if (!settings.name.empty()) name = settings.name;
   EventLoop loop;
-  LockResult<LockResult<T>> answer =
-      run(loop, durable::with_engine(lock_engine(settings.engine), body));
-  if (!answer) fail(answer.error(), settings.name);
-  if (!*answer) fail(answer->error(), settings.name);
-  return std::move(**answer);
+  LockResult<durable::StoreView> seen =
+      run(loop, durable::look(lock_engine(settings.engine, OwnFile::as_it_is), std::move(name)));
+  if (!seen) fail(seen.error(), settings.name);
+  return std::move(*seen);
 }
 
-std::vector<ResourceReport> ask_report(const Settings& settings) {
-  auto ask = [&](durable::Engine& engine) {
-    std::optional<std::string> name;
-    if (!settings.name.empty()) name = settings.name;
-    return engine.report(std::move(name));
-  };
-  return ask_engine<std::vector<ResourceReport>>(settings, ask);
+// So that a slip in --engine does not look like peace.
+std::string without_store(const Settings& settings) {
+  return ": there is no " + printable(lock_engine(settings.engine, OwnFile::as_it_is)) + " yet\n";
 }
 
 // Long enough to tell, short enough for a column.
@@ -93,8 +88,13 @@ int list_locks(Words words) {
   line.option(0, "engine", lock_engine_help(), text("URL", settings.engine));
   if (!read(line, words)) return kDone;
 
+  durable::StoreView seen = look(settings);
+  if (!seen.exists) {
+    std::fputs(("there are no locks" + without_store(settings)).c_str(), stdout);
+    return kDone;
+  }
   Table table({"NAME", "HOLDERS", "WAITING", "TOKEN", "AGE", "LEASE LEFT", "FIRST OWNER"});
-  for (const ResourceReport& resource : ask_report(settings)) {
+  for (const ResourceReport& resource : seen.resources) {
     if (resource.tickets.empty()) continue;
     Counts counts = count(resource);
     const TicketReport& first = resource.tickets.front();
@@ -118,14 +118,16 @@ int show_lock(Words words) {
   if (!read(line, words)) return kDone;
 
   Table table({"HOW", "TOKEN", "AGE", "LEASE LEFT", "OWNER"});
-  for (const ResourceReport& resource : ask_report(settings)) {
+  durable::StoreView seen = look(settings);
+  for (const ResourceReport& resource : seen.resources) {
     for (const TicketReport& each : resource.tickets) {
       table.add({how_of(resource, each), each.granted ? std::to_string(each.token) : "-",
                  brief(each.age), brief(each.lease_left), each.owner});
     }
   }
   if (table.rows() == 0) {
-    std::printf("nobody holds '%s' or waits for it\n", printable(settings.name).c_str());
+    std::printf("nobody holds '%s' or waits for it%s", printable(settings.name).c_str(),
+                seen.exists ? "\n" : without_store(settings).c_str());
   } else {
     std::fputs(table.text().c_str(), stdout);
   }
@@ -141,9 +143,13 @@ int revoke_lock(Words words) {
   line.note("only what checks its token keeps it out.");
   if (!read(line, words)) return kDone;
 
-  auto ask = [&](durable::Engine& engine) { return engine.revoke(settings.name); };
-  auto ended = ask_engine<std::size_t>(settings, ask);
-  std::printf("%zu held '%s' or waited for it\n", ended, printable(settings.name).c_str());
+  auto revoke = [&](durable::Engine& engine) { return engine.revoke(settings.name); };
+  EventLoop loop;
+  LockResult<LockResult<std::size_t>> ended =
+      run(loop, durable::with_engine(lock_engine(settings.engine), revoke));
+  if (!ended) fail(ended.error(), settings.name);
+  if (!*ended) fail(ended->error(), settings.name);
+  std::printf("%zu held '%s' or waited for it\n", **ended, printable(settings.name).c_str());
   return kDone;
 }
 

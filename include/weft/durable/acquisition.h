@@ -17,17 +17,18 @@
 
 namespace weft::inline v0::durable {
 
-class Engine;
 struct MutexOptions;
 
 namespace detail {
+
+class EngineState;
 
 // The capacity of a mutex: who is alone takes all of it, a reader takes 1.
 inline constexpr std::uint32_t kWhole = 1u << 30;
 
 // What is asked for.
 struct LockOrder {
-  Engine* engine;
+  std::shared_ptr<EngineState> engine;
   std::shared_ptr<const MutexOptions> options;
   std::uint32_t weight;
   std::uint32_t capacity;
@@ -49,6 +50,8 @@ class Acquisition {
   [[nodiscard]] LockContext& context() noexcept { return context_; }
   // D3: by the clock the lease has time left. If not, the lock is lost.
   [[nodiscard]] bool has_time();
+  // What context().scope() says; null: the section has ended.
+  void set_scope(Scope* scope) noexcept;
   // After hold(): why there is no result.
   [[nodiscard]] const std::optional<LockError>& error() const noexcept;
 
@@ -61,8 +64,10 @@ class Acquisition {
   LockContext context_;
 };
 
-// In the order in which all processes acquire them. LockError::invalid if a resource stands there twice.
+// In the order in which all processes acquire them. LockError::invalid if a resource stands there twice, or there is none.
 [[nodiscard]] LockResult<std::vector<Acquisition>> in_order(std::vector<LockOrder> orders);
+// The section, in a scope of its own that is all of these locks', joined.
+Task<void> run_in_scope(std::span<Acquisition> locks, const Section& section);
 // One inside the other, from the `from`-th on.
 Task<void> hold_all(std::span<Acquisition> locks, const Section& section, std::size_t from = 0);
 [[nodiscard]] std::optional<LockError> first_error(const std::vector<Acquisition>& locks);

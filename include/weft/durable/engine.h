@@ -16,6 +16,10 @@
 // with_engine() opens the store, runs the body, and then gives back what is left. The engine's tasks, a MutexWorkflow per
 // resource in use, are children of with_engine(): they end with it, and an error of theirs is its error.
 //
+// Whoever uses its locks outside of the body is told of the end: who waits has LockError::withdrawn, who holds is cancelled and
+// has LockError::lost, and with_engine() waits until its function has ended, however long that takes. A store that does not
+// answer is waited for no longer than kDrainTimeout then: what is left in it ends with its leases.
+//
 // Threads        with_engine() on any loop: the engine's home. Mutex and Semaphore may be used on any loop; elsewhere each
 //                acquisition costs two messages to the home and back.
 // Cancellation   reaches the body; what is held is given back.
@@ -55,8 +59,8 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
   ~Engine();
 
-  // with_engine() calls these three. open(): its tasks become the nursery's. drain(): gives back what is left, for as long as
-  // kDrainTimeout, and ends the workflows; no acquisition from then on. close(): after the nursery has ended.
+  // with_engine() calls these three. open(): its tasks become the nursery's. drain(): no acquisition from then on; waits for who
+  // holds, gives back what is left, for as long as kDrainTimeout, and ends the workflows. close(): after the nursery has ended.
   Task<LockResult<>> open(Nursery& nursery);
   Task<void> drain();
   Task<void> close();
@@ -74,10 +78,12 @@ class Engine {
   [[nodiscard]] std::size_t workflows() const noexcept;
   [[nodiscard]] std::string url() const;
 
-  [[nodiscard]] detail::EngineState& state() noexcept { return *state_; }
+  [[nodiscard]] const std::shared_ptr<detail::EngineState>& state() const noexcept {
+    return state_;
+  }
 
  private:
-  std::unique_ptr<detail::EngineState> state_;
+  std::shared_ptr<detail::EngineState> state_;  // with handles, and calls that are under way
 };
 
 // A store by its URL. LockError::invalid says what is wrong with it; nothing is opened yet.

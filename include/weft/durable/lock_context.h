@@ -9,7 +9,7 @@
 // A copy refers to the same acquisition. Asked after that has ended, it throws UsageError: nothing is protected any more.
 // (Not so resource_id().)
 //
-// Threads        any.
+// Threads        any; scope() on the loop of the function.
 // Allocation     one block per acquisition, for all copies.
 #include <chrono>
 #include <cstdint>
@@ -38,6 +38,11 @@ class LockContext {
   [[nodiscard]] std::chrono::nanoseconds lease_left() const;
   // The code under the lock is being cancelled for it, or will be at its next cancel point.
   [[nodiscard]] bool is_lost() const;
+  // That of the function under the lock, for tasks that are to end with it: they are cancelled when the lock is lost, and when the
+  // caller is; and joined, when the function has ended, before the lock is given back. The function's locals are gone by then:
+  // children take their arguments by value. Of several locks together: one for all of them. On the function's loop only.
+  //     auto child = copy(part).start(held.scope());
+  [[nodiscard]] Scope& scope() const;
   // Of the code under the lock, for code that does not await: it is asked to stop when the lock is lost, and when its caller is
   // cancelled. Valid while the function runs.
   [[nodiscard]] StopToken stop_token() const;

@@ -44,6 +44,7 @@ enum class LossReason {
   max_hold,  // it was held for longer than max_hold
 };
 inline constexpr std::size_t kLossReasons = 4;
+using LossCounts = std::array<std::uint64_t, kLossReasons>;
 [[nodiscard]] const char* to_string(LossReason reason) noexcept;
 
 struct LockStatistics {
@@ -52,7 +53,7 @@ struct LockStatistics {
   std::uint64_t timed_out = 0;
   std::uint64_t cancelled = 0;  // while they waited
   std::uint64_t failed = 0;     // with another error: busy, revoked, or one of the store
-  std::array<std::uint64_t, kLossReasons> lost{};
+  LossCounts lost{};
   std::uint64_t workflows_started = 0;
   std::uint64_t workflows_ended = 0;  // idle
   std::size_t waiting = 0;            // now

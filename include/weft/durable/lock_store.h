@@ -115,7 +115,7 @@ class LockStore {
   virtual Task<LockResult<std::vector<ResourceReport>>> report(
       std::optional<std::string> resource) = 0;
 
-  // The clock that leases are measured on, in nanoseconds: one that goes on while the machine is suspended. On any loop.
+  // The clock that leases are measured on, in nanoseconds: one that goes on while the machine is suspended. Any thread.
   [[nodiscard]] virtual std::int64_t lease_clock() const;
 
   // "sqlite:///var/lib/locks.db": for messages.

@@ -27,7 +27,8 @@
 //
 // A task that waits for what it holds waits until acquire_timeout.
 //
-// Threads        any loop; the function runs on the caller's. Handles are copied freely, and must not be used after their Engine.
+// Threads        any loop; the function runs on the caller's. Handles are copied freely. After the end of their Engine, while its
+//                loop is there, they say LockError::withdrawn.
 // Cancellation   while it waits: withdrawn at once, also if the grant is under way. While the function runs: passed to it. The
 //                release is shielded.
 // Errors         LockError. LoopStopped, if the engine's loop has been stopped.
@@ -37,6 +38,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -64,13 +66,19 @@ struct MutexOptions {
   Duration max_hold = std::chrono::minutes(10);         // kNever: renewed for as long as it takes
   Duration idle_timeout = std::chrono::minutes(1);  // after which an unused resource is forgotten
   std::uint32_t fair_bound = 64;  // acquisitions in this process before others have their turn
-  std::string owner{};  // shown to people who ask who holds it; empty: host, program and process id
+  std::string
+      owner{};  // shown to people who ask who holds it; empty: host, program and process id.
+                // At most kOwnerBytesMax bytes, none of them a control character: as_owner()
 
   static constexpr std::size_t kResourceIdMax = 512;
+  static constexpr std::size_t kOwnerBytesMax = 256;
   static constexpr Duration kLeaseMin = std::chrono::milliseconds(10);
   static constexpr Duration kLeaseMax = std::chrono::hours(24);
   static constexpr std::uint32_t kFairBoundMax = 1u << 16;
 };
+
+// Any text made fit for MutexOptions::owner: cut, and with '?' for control characters.
+[[nodiscard]] std::string as_owner(std::string text);
 
 struct SemaphoreOptions : MutexOptions {
   std::uint32_t permits = 1;  // the same in every process
@@ -98,7 +106,8 @@ Task<LockResult<UnderLock<Fn, LockContext&>>> run_under(LockOrder order, Fn fn) 
   Acquisition lock(std::move(order));
   Slot<T> slot;
   Section section = [&]() { return run_section<T>(slot, fn, lock.context()); };
-  co_await lock.hold(section);
+  Section scoped = [&]() { return run_in_scope(std::span(&lock, 1), section); };
+  co_await lock.hold(scoped);
   if (lock.error()) co_return std::unexpected(*lock.error());
   if (!slot.is_set) co_await end_cancelled();
   co_return slot.take();
@@ -127,7 +136,8 @@ Task<LockResult<UnderLock<Fn, std::vector<LockContext>&>>> run_under_all(
 
 class Mutex {
  public:
-  // Checks the options, and that the store answers and has, or now has, the resource.
+  // Checks the options, and that the store answers, within acquire_timeout and the store's own bound, and has, or now has, the
+  // resource.
   static Task<LockResult<Mutex>> open(Engine& engine, MutexOptions options);
 
   // fn: a coroutine function of a LockContext&. Returns: Task<LockResult<T>>, where fn returns Task<T>.
@@ -176,7 +186,7 @@ class Mutex {
   template <class Fn>
   friend auto try_acquire_all(const std::vector<Mutex>& locks, Fn&& fn);
 
-  Mutex(Engine& engine, MutexOptions options);
+  Mutex(std::shared_ptr<detail::EngineState> engine, MutexOptions options);
   [[nodiscard]] detail::LockOrder order(std::uint32_t weight,
                                         MutexOptions::Duration timeout) const {
     return {engine_, options_, weight, detail::kWhole, timeout};
@@ -191,13 +201,13 @@ class Mutex {
     return detail::run_under<std::decay_t<Fn>>(std::move(order), std::forward<Fn>(fn));
   }
 
-  Engine* engine_;
+  std::shared_ptr<detail::EngineState> engine_;
   std::shared_ptr<const MutexOptions> options_;
 };
 
 // All of them at once: fn is a coroutine function of a std::vector<LockContext>&, in the order of the resources' names (then of
 // their engines' URLs), which is the order in which they are acquired, here and everywhere: nobody waits in a circle. If
-// one is lost, fn is cancelled. Each has its own acquire_timeout.
+// one is lost, fn is cancelled. Each has its own acquire_timeout. LockError::invalid if there is none, or one twice.
 template <class Fn>
 [[nodiscard]] auto on_acquire_all(const std::vector<Mutex>& locks, Fn&& fn) {
   ::weft::detail::check_callable<Fn>();
@@ -254,7 +264,7 @@ class Semaphore {
   [[nodiscard]] std::uint32_t permits() const noexcept { return permits_; }
 
  private:
-  Semaphore(Engine& engine, SemaphoreOptions options);
+  Semaphore(std::shared_ptr<detail::EngineState> engine, SemaphoreOptions options);
   template <class Fn>
   auto run(MutexOptions::Duration timeout, bool only_if_free, Fn&& fn) const {
     ::weft::detail::check_callable<Fn>();
@@ -262,7 +272,7 @@ class Semaphore {
     return detail::run_under<std::decay_t<Fn>>(std::move(order), std::forward<Fn>(fn));
   }
 
-  Engine* engine_;
+  std::shared_ptr<detail::EngineState> engine_;
   std::shared_ptr<const MutexOptions> options_;
   std::uint32_t permits_;
 };

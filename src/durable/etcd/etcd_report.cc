@@ -7,6 +7,7 @@
 
 #include "durable/etcd/etcd_store.h"
 #include "durable/etcd/malformed.h"
+#include "weft/core/combinators.h"
 
 namespace weft::inline v0::durable {
 
@@ -58,6 +59,44 @@ ResourceReport describe(std::string resource, const Queue& queue, const Left& le
   return report;
 }
 
+std::vector<LeaseId> leases_in(const std::vector<KeyValue>& pairs) {
+  std::vector<LeaseId> leases;
+  for (const KeyValue& pair : pairs) {
+    if (pair.lease != 0) leases.push_back(pair.lease);
+  }
+  std::ranges::sort(leases);
+  const auto twice = std::ranges::unique(leases);
+  leases.erase(twice.begin(), twice.end());
+  return leases;
+}
+
+// etcd has no question for all of them at once. So several are asked for at a time, as many as keep the connections busy.
+constexpr std::size_t kQuestionsMax = 16;
+
+Task<LockResult<Left>> time_left(Client& client, std::vector<LeaseId> leases, TimePoint deadline) {
+  LockResult<Left> left;
+  std::size_t next = 0;
+  auto ask = [&]() -> Task<void> {
+    while (left && next < leases.size()) {
+      const LeaseId lease = leases[next++];
+      std::string json = lease_request(lease);
+      Outcome<Reply> reply =
+          co_await client.call("/v3/lease/timetolive", std::move(json), deadline);
+      if (!left) co_return;  // somebody else has failed meanwhile
+      if (!reply) {
+        left = std::unexpected(reply.error().lock_error());
+        co_return;
+      }
+      (*left)[lease] = std::chrono::seconds(
+          std::clamp<std::int64_t>(reply->json["TTL"].integer().value_or(-1), -1, 1'000'000'000));
+    }
+  };
+  std::vector<Task<void>> asking;
+  while (asking.size() < std::min(kQuestionsMax, leases.size())) asking.push_back(ask());
+  co_await all_of(std::move(asking));
+  co_return left;
+}
+
 }  // namespace
 
 Task<LockResult<std::vector<ResourceReport>>> EtcdStore::report(
@@ -68,19 +107,11 @@ Task<LockResult<std::vector<ResourceReport>>> EtcdStore::report(
   if (!reply) co_return std::unexpected(reply.error().lock_error());
   const auto pairs = read_key_values(reply->json);
   if (!pairs) co_return malformed();
-  Left left;
-  for (const KeyValue& pair : *pairs) {
-    if (pair.lease == 0 || left.contains(pair.lease)) continue;
-    std::string asked = lease_request(pair.lease);
-    Outcome<Reply> answer =
-        co_await client_.call("/v3/lease/timetolive", std::move(asked), deadline);
-    if (!answer) co_return std::unexpected(answer.error().lock_error());
-    left[pair.lease] = std::chrono::seconds(
-        std::clamp<std::int64_t>(answer->json["TTL"].integer().value_or(-1), -1, 1'000'000'000));
-  }
+  LockResult<Left> left = co_await time_left(client_, leases_in(*pairs), deadline);
+  if (!left) co_return std::unexpected(left.error());
   std::vector<ResourceReport> all;
   for (const auto& [name, queue] : by_resource(keys_, *pairs))
-    all.push_back(describe(name, queue, left));
+    all.push_back(describe(name, queue, *left));
   co_return all;
 }
 

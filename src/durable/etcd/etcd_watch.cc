@@ -44,7 +44,9 @@ class EtcdStore::Watch {
         co_return;
       }
     }
-    std::string json = watch_request(store_.keys_.resources(), store_.watched_ + 1);
+    // From the last event that was seen, once more. A watch that begins at just the revision that etcd has compacted is not refused, and
+    // does not tell what was deleted in it.
+    std::string json = watch_request(store_.keys_.resources(), store_.watched_);
     Outcome<std::unique_ptr<AnswerStream>> stream =
         co_await store_.client_.stream("/v3/watch", std::move(json));
     if (!stream) {
@@ -78,6 +80,7 @@ class EtcdStore::Watch {
       if (!is_compacted) store_.client_.distrust_token();
       return false;
     }
+    const Revision watched = store_.watched_;
     const auto events = result["events"].items();
     for (const Json& event : events) {
       const std::optional<KeyValue> pair = read_key_value(event["kv"]);
@@ -98,7 +101,7 @@ class EtcdStore::Watch {
     const bool is_progress = events.empty() && !result["created"].is_true();
     if (is_progress) store_.watched_ = std::max(store_.watched_, read_revision(result));
     // Not when it was merely opened: a member may take every watch, and drop it.
-    if (!events.empty()) {
+    if (!events.empty() && store_.watched_ > watched) {
       backoff_.reset();
       failures_ = 0;
       overdue_ = 0;

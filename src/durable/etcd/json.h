@@ -24,6 +24,8 @@
 #include <variant>
 #include <vector>
 
+#include "weft/base/base64.h"
+
 namespace weft::inline v0::durable::etcd {
 
 inline constexpr std::size_t kJsonDepthMax = 32;
@@ -108,8 +110,7 @@ class JsonWriter {
   bool needs_comma_ = false;
 };
 
-[[nodiscard]] std::string base64_encoded(std::string_view bytes);
-// The standard alphabet, with its padding. Nothing: it is not that.
-[[nodiscard]] std::optional<std::string> base64_decoded(std::string_view text);
+using ::weft::detail::base64_decoded;
+using ::weft::detail::base64_encoded;
 
 }  // namespace weft::inline v0::durable::etcd

@@ -2,6 +2,7 @@
 #include "durable/sqlite/connection.h"
 
 #include <sqlite3.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <system_error>
@@ -36,6 +37,23 @@ const char* advice(int code) noexcept {
   }
 }
 
+// Characters that mean something in a file: URL (https://www.sqlite.org/uri.html).
+std::string escaped(const std::string& path) {
+  std::string text;
+  for (char each : path) {
+    if (each == '%') {
+      text += "%25";
+    } else if (each == '?') {
+      text += "%3f";
+    } else if (each == '#') {
+      text += "%23";
+    } else {
+      text += each;
+    }
+  }
+  return text;
+}
+
 }  // namespace
 
 void Connection::Close::operator()(sqlite3* raw) const noexcept { sqlite3_close_v2(raw); }
@@ -43,13 +61,48 @@ void Statement::Finalize::operator()(sqlite3_stmt* raw) const noexcept { sqlite3
 
 Connection::Connection(std::string path, std::function<void()> step)
     : path_(std::move(path)), step_(std::move(step)) {
+  open(path_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+}
+
+Connection::Connection(std::string path, ReadOnly how) : path_(std::move(path)) {
+  if (how == read_only) {
+    open(path_, SQLITE_OPEN_READONLY);
+  } else {
+    open("file:" + escaped(path_) + "?immutable=1", SQLITE_OPEN_READONLY | SQLITE_OPEN_URI);
+  }
+}
+
+void Connection::open(const std::string& name, int flags) {
   sqlite3* raw = nullptr;
-  int flags =
-      SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
-  int code = sqlite3_open_v2(path_.c_str(), &raw, flags, nullptr);
+  flags |= SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
+  int code = sqlite3_open_v2(name.c_str(), &raw, flags, nullptr);
   raw_.reset(raw);
   check(code);
   sqlite3_busy_handler(raw, &busy, this);
+  // SQLite keeps its descriptor to itself, but says whether the path is still that of the file that it has.
+  struct stat named{};
+  int moved = 1;
+  if (::stat(path_.c_str(), &named) == 0) {
+    check(sqlite3_file_control(raw, "main", SQLITE_FCNTL_HAS_MOVED, &moved));
+  }
+  if (moved != 0) throw removed();
+  device_ = named.st_dev;
+  inode_ = named.st_ino;
+}
+
+bool Connection::is_in_place() const noexcept {
+  struct stat named{};
+  return ::stat(path_.c_str(), &named) == 0 && named.st_dev == device_ && named.st_ino == inode_;
+}
+
+LockError Connection::removed() const {
+  return LockError(
+      LockError::storage,
+      path_ +
+          ": the lock file was removed or replaced; what is held in it is lost when its lease "
+          "ends, "
+          "and who opens it now excludes only others who do. Open the engine again. If it is a new "
+          "file, its tokens begin at 1, so let every gate begin anew too");
 }
 
 int Connection::busy(void* self, int times) noexcept {

@@ -8,6 +8,8 @@
 //
 // Threads        one at a time.
 // Errors         LockError::unreachable: another process has kept the file locked for kBusyMax. storage: all the rest.
+#include <sys/types.h>
+
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -30,6 +32,10 @@ class Connection {
   // Opens the file, or makes an empty one. Nothing is read yet. `step`, where given, is called before and after all that is
   // done to the file: tests end the process there.
   explicit Connection(std::string path, std::function<void()> step = {});
+  // Opens the file if there is one, and cannot write to it. unused: takes no lock, and does without SQLite's files beside it. Requires
+  // then: nobody writes to it, or what is read is thrown away.
+  enum ReadOnly { read_only, unused };
+  Connection(std::string path, ReadOnly how);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
@@ -38,6 +44,8 @@ class Connection {
   // The only value of the first row: a PRAGMA's.
   [[nodiscard]] std::string ask(const char* sql);
   [[nodiscard]] bool in_transaction() const noexcept;
+  // Whether its path still names the file that was opened. If not, it was removed or replaced, and who comes now uses another one.
+  [[nodiscard]] bool is_in_place() const noexcept;
   // Its file, and the log beside it.
   [[nodiscard]] sqlite3_file& file() const;
   [[nodiscard]] sqlite3_file& journal() const;
@@ -48,6 +56,8 @@ class Connection {
     if (code != 0) throw error(code);
   }
   [[nodiscard]] LockError error(int code) const;
+  // What is to be said if it is not in place.
+  [[nodiscard]] LockError removed() const;
   void step() const {
     if (step_) step_();
   }
@@ -60,11 +70,14 @@ class Connection {
   };
   // SQLite's own one sleeps for up to 100 ms, ten times as long as the file is ever locked for.
   static int busy(void* self, int times) noexcept;
+  void open(const std::string& name, int flags);
   [[nodiscard]] sqlite3_file& file_by(int control) const;
 
   std::string path_;
   std::function<void()> step_;
   std::unique_ptr<sqlite3, Close> raw_;
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
   std::chrono::steady_clock::time_point busy_since_;
 };
 

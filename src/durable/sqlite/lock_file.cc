@@ -12,24 +12,45 @@ namespace weft::inline v0::durable::detail {
 
 namespace {
 
-// Version 1.
+// Version 2.
 //   meta       the next token, of all resources; the boot on whose clock the times are (nanoseconds of CLOCK_BOOTTIME).
 //   resources  those in use: a row goes when its workflows have ended.
-//   tickets    in the order of arrival, which is that of place: SQLite gives a new row a greater one than any that is there.
+//   tickets    a resource's in the order of arrival, which is that of place: a new one has a greater place than any that is there.
 //              token_count 0: it waits. since: enqueued, or granted.
+//
+// Every tree that a commit changes is a page or more to write. So a ticket is in two only: the table, in the order of its key, and by number.
 constexpr const char* kSchema = R"(
   CREATE TABLE meta (
     id INTEGER PRIMARY KEY CHECK (id = 1), next_token INTEGER NOT NULL, boot_id TEXT NOT NULL);
   INSERT INTO meta VALUES (1, 1, '');
   CREATE TABLE resources (name TEXT PRIMARY KEY, capacity INTEGER NOT NULL) WITHOUT ROWID;
+)";
+constexpr const char* kTickets = R"(
   CREATE TABLE tickets (
-    place INTEGER PRIMARY KEY, resource TEXT NOT NULL, session INTEGER NOT NULL,
+    resource TEXT NOT NULL, place INTEGER NOT NULL, session INTEGER NOT NULL,
     number INTEGER NOT NULL, weight INTEGER NOT NULL, tokens_wanted INTEGER NOT NULL,
     lease INTEGER NOT NULL, ends INTEGER NOT NULL, since INTEGER NOT NULL,
-    first_token INTEGER NOT NULL, token_count INTEGER NOT NULL, owner TEXT NOT NULL);
-  CREATE INDEX tickets_by_resource ON tickets (resource);
+    first_token INTEGER NOT NULL, token_count INTEGER NOT NULL, owner TEXT NOT NULL,
+    PRIMARY KEY (resource, place)) WITHOUT ROWID;
   CREATE UNIQUE INDEX tickets_by_number ON tickets (session, number);
 )";
+
+// Version 1 had tickets by place alone, of all resources in one order, and two indices: the rest is the same.
+constexpr std::uint32_t kFormerVersion = 1;
+constexpr const char* kSetAside = R"(
+  DROP INDEX tickets_by_resource;
+  DROP INDEX tickets_by_number;
+  ALTER TABLE tickets RENAME TO former_tickets;
+)";
+constexpr const char* kCarryOver = R"(
+  INSERT INTO tickets (resource, place, session, number, weight, tokens_wanted, lease, ends, since,
+                       first_token, token_count, owner)
+    SELECT resource, place, session, number, weight, tokens_wanted, lease, ends, since,
+           first_token, token_count, owner FROM former_tickets;
+  DROP TABLE former_tickets;
+)";
+// Others who make the same of it at the same time are waited for; a program of before, which has it open, is not.
+constexpr std::chrono::milliseconds kUpgradeMax{500};
 
 constexpr std::size_t kHeaderBytes = 100;  // https://www.sqlite.org/fileformat2.html, 1.3
 constexpr std::string_view kMagic("SQLite format 3\0", 16);
@@ -47,10 +68,20 @@ std::uint32_t big_endian(const unsigned char* at) noexcept {
 
 void check_version(const Connection& file, std::uint32_t id, std::uint32_t version) {
   if (id != kLockFileId) refuse(file, "another program's file; locks need one of their own");
-  if (version == kLockFileVersion) return;
+  if (version == kLockFileVersion || version == kFormerVersion) return;
   refuse(file, "a lock file of version " + std::to_string(version) + ", and this library's is " +
                    std::to_string(kLockFileVersion) +
-                   ": let all who use it be of one version, or name another file");
+                   ": let all who use it be of one version. Another file would begin its tokens at "
+                   "1, and every gate that has seen greater ones would refuse everybody: let those "
+                   "begin anew with it");
+}
+
+std::uint32_t number_in(Connection& file, const char* sql) {
+  return static_cast<std::uint32_t>(std::stoll(file.ask(sql)));
+}
+
+void set_version(Connection& file) {
+  file.execute(("PRAGMA user_version = " + std::to_string(kLockFileVersion)).c_str());
 }
 
 // Reads the first bytes, by the descriptor that SQLite has. (By another one its locks were lost when that is closed:
@@ -76,16 +107,16 @@ bool is_new(const Connection& file) {
 // not read that.
 void make(Connection& file) {
   file.execute("BEGIN EXCLUSIVE");
-  auto id = static_cast<std::uint32_t>(std::stoll(file.ask("PRAGMA application_id")));
+  std::uint32_t id = number_in(file, "PRAGMA application_id");
   if (id != 0) {  // somebody was faster
     file.execute("ROLLBACK");
-    check_version(file, id,
-                  static_cast<std::uint32_t>(std::stoll(file.ask("PRAGMA user_version"))));
+    check_version(file, id, number_in(file, "PRAGMA user_version"));
     return;
   }
   file.execute(kSchema);
+  file.execute(kTickets);
   file.execute(("PRAGMA application_id = " + std::to_string(kLockFileId)).c_str());
-  file.execute(("PRAGMA user_version = " + std::to_string(kLockFileVersion)).c_str());
+  set_version(file);
   file.execute("COMMIT");
 }
 
@@ -113,6 +144,48 @@ void check_whole(Connection& file) {
                   std::string(file.error(SQLITE_CORRUPT).what()) + " (" + found + ")");
 }
 
+// A file leaves its log only for who has it alone. So nobody of before is in the midst of it, who would take the tickets for
+// others; and the first page says at once what the file is now.
+// Returns: false if somebody else has made it what it is to be.
+bool have_it_alone(Connection& file) {
+  auto end = std::chrono::steady_clock::now() + kUpgradeMax;
+  while (number_in(file, "PRAGMA user_version") == kFormerVersion) {
+    try {
+      if (file.ask("PRAGMA journal_mode = DELETE") == "delete") return true;
+    } catch (const LockError& error) {
+      if (error != LockError::unreachable) throw;
+    }
+    if (std::chrono::steady_clock::now() >= end) {
+      refuse(
+          file,
+          "a lock file of version 1 that is in use by a program of before: end those, and the next "
+          "to come makes it one of version " +
+              std::to_string(kLockFileVersion) + ", with its tokens and tickets");
+    }
+    std::this_thread::sleep_for(Connection::kBusyPauseMax);
+  }
+  return false;
+}
+
+// Tokens go on, whoever waits or holds has its place and its lease.
+void upgrade(Connection& file) {
+  while (true) {
+    if (!have_it_alone(file)) return;
+    file.execute("BEGIN EXCLUSIVE");
+    // One of before may have opened it in between, and begun its log anew, in which nobody is excluded.
+    if (file.ask("PRAGMA journal_mode") == "delete") break;
+    file.execute("ROLLBACK");
+  }
+  if (number_in(file, "PRAGMA user_version") == kFormerVersion) {
+    check_whole(file);
+    file.execute(kSetAside);
+    file.execute(kTickets);
+    file.execute(kCarryOver);
+    set_version(file);
+  }
+  file.execute("COMMIT");
+}
+
 }  // namespace
 
 std::unique_ptr<Connection> open_lock_file(const std::string& path, std::function<void()> step) {
@@ -123,13 +196,20 @@ std::unique_ptr<Connection> open_lock_file(const std::string& path, std::functio
   file->execute("PRAGMA page_size = 1024");
   // Who died while he made it has left a first page, and a journal that takes it back as soon as anything is asked.
   if (is_new(*file) || file->ask("PRAGMA application_id") == "0") make(*file);
+  upgrade(*file);
   use_log(*file);
   check_whole(*file);
   file->checkpoint_at_close(true);
   // Each 4 MB of log are written back; after a burst it is cut off at twice as much.
   file->execute("PRAGMA wal_autocheckpoint = 4000");
   file->execute("PRAGMA journal_size_limit = 8388608");
-  file->execute("PRAGMA synchronous = NORMAL");  // SqliteTable::commit() does the rest
+  return file;
+}
+
+std::unique_ptr<Connection> open_to_look(const std::string& path, Connection::ReadOnly how) {
+  auto file = std::make_unique<Connection>(path, how);
+  if (is_new(*file) || file->ask("PRAGMA application_id") == "0") return nullptr;
+  check_whole(*file);
   return file;
 }
 

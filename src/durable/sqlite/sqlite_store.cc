@@ -26,7 +26,7 @@ std::unexpected<LockError> bad_url(std::string_view url, const char* why) {
 
 }  // namespace
 
-LockResult<std::unique_ptr<LockStore>> make_sqlite_store(std::string_view url) {
+LockResult<std::string> path_in(std::string_view url) {
   if (!url.starts_with(kScheme)) return bad_url(url, "the scheme is not sqlite");
   std::string_view path = url.substr(kScheme.size());
   if (path.starts_with("//")) {
@@ -39,7 +39,13 @@ LockResult<std::unique_ptr<LockStore>> make_sqlite_store(std::string_view url) {
   // An absolute path means the same after a chdir(), and is none of SQLite's special names (":memory:").
   std::filesystem::path absolute = std::filesystem::absolute(std::filesystem::path(path), error);
   if (error) return bad_url(url, "the working directory is gone");
-  return std::make_unique<SqliteStore>(std::string(url), absolute.string());
+  return absolute.string();
+}
+
+LockResult<std::unique_ptr<LockStore>> make_sqlite_store(std::string_view url) {
+  LockResult<std::string> path = path_in(url);
+  if (!path) return std::unexpected(path.error());
+  return std::make_unique<SqliteStore>(std::string(url), std::move(*path));
 }
 
 SqliteStore::SqliteStore(std::string url, std::string path)

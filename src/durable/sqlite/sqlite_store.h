@@ -45,5 +45,7 @@ class SqliteStore final : public TableStore {
 // "sqlite:///absolute/path", "sqlite:relative/path": from the working directory of now. Characters stand for themselves.
 // LockError::invalid: it is neither.
 [[nodiscard]] LockResult<std::unique_ptr<LockStore>> make_sqlite_store(std::string_view url);
+// The absolute path in such a URL.
+[[nodiscard]] LockResult<std::string> path_in(std::string_view url);
 
 }  // namespace weft::inline v0::durable::detail

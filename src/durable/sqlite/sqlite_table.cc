@@ -7,6 +7,7 @@
 
 #include "durable/sqlite/connection.h"
 #include "durable/sqlite/lock_file.h"
+#include "durable/sqlite/sqlite_look.h"
 #include "durable/table_errors.h"
 #include "weft/base/assert.h"
 
@@ -20,34 +21,37 @@ struct SqliteTable::Statements {
   Statement commit{file_, "COMMIT"};
   Statement rollback{file_, "ROLLBACK"};
 
-  Statement take_tokens{file_,
-                        "UPDATE meta SET next_token = next_token + ?1 RETURNING next_token - ?1"};
+  // Two statements: for RETURNING, SQLite makes a table in memory each time.
+  Statement next_token{file_, "SELECT next_token FROM meta"};
+  Statement take_tokens{file_, "UPDATE meta SET next_token = next_token + ?"};
 
   Statement capacity{file_, "SELECT capacity FROM resources WHERE name = ?"};
   Statement add_resource{file_, "INSERT INTO resources VALUES (?, ?)"};
   Statement drop_resource{file_, "DELETE FROM resources WHERE name = ?"};
-  Statement all_resources{file_, "SELECT name, capacity FROM resources ORDER BY name"};
+  ReportReader report{file_};
 
   Statement find{file_,
                  "SELECT place, resource, ends, first_token, token_count FROM tickets"
                  " WHERE session = ? AND number = ?"};
-  Statement insert{file_,
-                   "INSERT INTO tickets (resource, session, number, weight, tokens_wanted, lease,"
-                   " ends, since, first_token, token_count, owner)"
-                   " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"};
-  Statement remove{file_, "DELETE FROM tickets WHERE place = ?"};
-  Statement renew{file_, "UPDATE tickets SET ends = ? + lease WHERE place = ?"};
+  // OR FAIL: for what it may have to take back of this statement alone, SQLite would get and clear 64 KiB of memory each time. Here
+  // what fails ends the whole commit.
+  Statement insert{
+      file_,
+      "INSERT OR FAIL INTO tickets (resource, place, session, number, weight,"
+      " tokens_wanted, lease, ends, since, first_token, token_count, owner)"
+      " VALUES (?1, (SELECT ifnull(max(place), 0) + 1 FROM tickets WHERE resource = ?1),"
+      " ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"};
+  Statement remove{file_, "DELETE FROM tickets WHERE resource = ? AND place = ?"};
+  Statement renew{file_, "UPDATE tickets SET ends = ? + lease WHERE resource = ? AND place = ?"};
   Statement grant{file_,
-                  "UPDATE tickets SET first_token = ?, token_count = ?, since = ? WHERE place = ?"};
+                  "UPDATE tickets SET first_token = ?, token_count = ?, since = ?"
+                  " WHERE resource = ? AND place = ?"};
 
   Statement revoke{file_, "DELETE FROM tickets WHERE resource = ? RETURNING session"};
   // O(tickets of the resource): one per process that uses it, more or less.
   Statement queue{file_,
                   "SELECT place, session, weight, tokens_wanted, token_count, ends FROM tickets"
                   " WHERE resource = ? ORDER BY place"};
-  Statement details{file_,
-                    "SELECT owner, token_count, first_token, weight, since, ends FROM tickets"
-                    " WHERE resource = ? ORDER BY place"};
   Statement ahead{file_,
                   "SELECT count(*), min(ends) FROM tickets WHERE resource = ? AND place < ?"};
 
@@ -85,12 +89,17 @@ SqliteTable::SqliteTable(Options options)
   }
   sql_ = std::make_unique<Statements>(*file_);
   begin_anew_after_boot(options);
+  file_->execute("PRAGMA synchronous = NORMAL");  // commit() does the rest
 }
 
 SqliteTable::~SqliteTable() { rollback(); }
 
 // Of the last boot's commits the last may be lost, and with it the tokens of a grant that somebody has read, and used, before
 // it was synced. So tokens go on far beyond all that one boot can have lost. (A new file has seen no boot.)
+//
+// This commit itself must not be lost when somebody has seen it: tokens taken on top of it would be given again by the next boot,
+// which would add as much to the same number. So it is made under synchronous=FULL, where SQLite syncs the log before it lets others
+// see what is new in it (sqlite3WalFrames(): the sync, then the wal-index).
 void SqliteTable::begin_anew_after_boot(const Options& options) {
   file_->execute("BEGIN IMMEDIATE");
   std::string last = file_->ask("SELECT boot_id FROM meta");
@@ -104,7 +113,6 @@ void SqliteTable::begin_anew_after_boot(const Options& options) {
   Statement(*file_, "UPDATE meta SET boot_id = ?, next_token = next_token + ?")
       .run(options.boot_id, last.empty() ? std::uint64_t{0} : kTokensSkippedByBoot);
   file_->execute("COMMIT");
-  sync();
 }
 
 // What processes have left that had no time to end. Who is alive, and has an unused resource, makes it anew when it enqueues.
@@ -127,7 +135,10 @@ LockResult<> SqliteTable::begin() {
     return std::unexpected(error);
   }
   in_commit_ = true;
-  return {};
+  if (file_->is_in_place()) return {};
+  rollback();
+  broken_ = file_->removed();
+  return std::unexpected(*broken_);
 }
 
 LockResult<> SqliteTable::commit(bool durable) {
@@ -219,12 +230,12 @@ std::optional<std::uint32_t> SqliteTable::capacity_of(const std::string& resourc
 }
 
 TokenBlock SqliteTable::take_tokens(std::uint32_t count) {
-  Cursor row = sql_->take_tokens.with(count);
+  has_granted_ = true;
+  Cursor row = sql_->next_token.with();
   bool there = row.next();
   WEFT_ASSERT(there, "meta has its row");
   TokenBlock tokens{static_cast<std::uint64_t>(row.integer(0)), count};
-  static_cast<void>(row.next());
-  has_granted_ = true;
+  sql_->take_tokens.run(count);
   return tokens;
 }
 
@@ -238,7 +249,7 @@ SqliteTable::Load SqliteTable::settle(const std::string& resource, std::int64_t 
   }
   std::erase_if(rows, [&](const Row& row) {
     if (row.ends > now) return false;
-    sql_->remove.run(row.place);
+    sql_->remove.run(resource, row.place);
     told_.push_back(row.session);
     return true;
   });
@@ -256,7 +267,7 @@ void SqliteTable::grant_who_fits(const std::string& resource, std::vector<Row>& 
   std::uint64_t used = 0;
   for (auto row = rows.begin(); row != rows.end();) {
     if (row->waits && !is_alive(row->session)) {
-      sql_->remove.run(row->place);
+      sql_->remove.run(resource, row->place);
       row = rows.erase(row);
       continue;
     }
@@ -264,7 +275,7 @@ void SqliteTable::grant_who_fits(const std::string& resource, std::vector<Row>& 
     if (used > *capacity) return;
     if (row->waits) {
       TokenBlock tokens = take_tokens(row->tokens_wanted);
-      sql_->grant.run(tokens.first, tokens.count, now, row->place);
+      sql_->grant.run(tokens.first, tokens.count, now, resource, row->place);
       told_.push_back(row->session);
     }
     ++row;
@@ -322,7 +333,7 @@ LockResult<std::vector<TicketNumber>> SqliteTable::renew(SessionId session,
     for (TicketNumber number : tickets) {
       std::optional<Ticket> ticket = find(session, number);
       if (ticket && ticket->ends > now) {
-        sql_->renew.run(now, ticket->place);
+        sql_->renew.run(now, ticket->resource, ticket->place);
         continue;
       }
       if (ticket) settle(ticket->resource, now);
@@ -337,7 +348,7 @@ LockResult<> SqliteTable::release(SessionId session, TicketNumber ticket, TokenB
   return within<void>([&]() -> LockResult<> {
     std::optional<Ticket> found = find(session, ticket);
     bool ours = found && found->tokens.count > 0 && found->tokens == tokens && found->ends > now;
-    if (ours) sql_->remove.run(found->place);
+    if (ours) sql_->remove.run(found->resource, found->place);
     if (found) settle(found->resource, now);
     if (!ours) return no_such_ticket();
     return {};
@@ -347,7 +358,7 @@ LockResult<> SqliteTable::release(SessionId session, TicketNumber ticket, TokenB
 LockResult<> SqliteTable::withdraw(SessionId session, TicketNumber ticket, std::int64_t now) {
   return within<void>([&]() -> LockResult<> {
     if (std::optional<Ticket> found = find(session, ticket)) {
-      sql_->remove.run(found->place);
+      sql_->remove.run(found->resource, found->place);
       settle(found->resource, now);
     }
     return {};
@@ -377,20 +388,7 @@ LockResult<std::size_t> SqliteTable::revoke(const std::string& resource, std::in
 LockResult<std::vector<ResourceReport>> SqliteTable::report(
     const std::optional<std::string>& resource, std::int64_t now) {
   return within<std::vector<ResourceReport>>([&]() -> LockResult<std::vector<ResourceReport>> {
-    std::vector<ResourceReport> all;
-    for (Cursor row = sql_->all_resources.with(); row.next();) {
-      ResourceReport one{row.text(0), narrow(row.integer(1)), {}};
-      if (!resource || *resource == one.resource) all.push_back(std::move(one));
-    }
-    for (ResourceReport& one : all) {
-      for (Cursor row = sql_->details.with(one.resource); row.next();) {
-        one.tickets.push_back({row.text(0), row.integer(1) > 0,
-                               static_cast<std::uint64_t>(row.integer(2)), narrow(row.integer(3)),
-                               std::chrono::nanoseconds(now - row.integer(4)),
-                               std::chrono::nanoseconds(row.integer(5) - now)});
-      }
-    }
-    return all;
+    return sql_->report.read(resource, now);
   });
 }
 

@@ -14,10 +14,16 @@
 #include <utility>
 
 #include "durable/sqlite/sqlite_table.h"
+#include "weft/atomic/pause.h"
+#include "weft/base/steady_clock.h"
 
 namespace weft::inline v0::durable::detail {
 
 namespace {
+
+using ::weft::detail::pause_processor;
+using ::weft::detail::relaxed;
+using ::weft::detail::steady_ns;
 
 // Signals are for the threads that asked for them. SIGPIPE too: a session may die while it is being woken.
 class NoSignals {
@@ -111,9 +117,20 @@ void SqliteWriter::run() noexcept {
   ended.set();
 }
 
+void SqliteWriter::spin() const noexcept {
+  static const bool pays = std::thread::hardware_concurrency() > 1;
+  if (!pays) return;
+  std::int64_t end = steady_ns() + kSpinNs;
+  while (!has_work_.load(relaxed) && steady_ns() < end) pause_processor();
+}
+
 std::vector<TableCall*> SqliteWriter::take() {
+  std::int64_t since = steady_ns();
+  if (spins_) spin();
   std::unique_lock lock(mutex_);
   came_.wait(lock, [&] { return stopped_ || !calls_.empty(); });
+  spins_ = steady_ns() - since < kSpinNs;
+  has_work_.store(stopped_ || calls_.size() > kCallsMax, relaxed);
   if (calls_.size() <= kCallsMax) return std::exchange(calls_, {});
   auto end = calls_.begin() + kCallsMax;
   std::vector<TableCall*> first(calls_.begin(), end);
@@ -122,14 +139,16 @@ std::vector<TableCall*> SqliteWriter::take() {
 }
 
 void SqliteWriter::submit(TableCall& call) {
+  bool stopped;
   {
     std::lock_guard lock(mutex_);
-    if (!stopped_) {
+    stopped = stopped_;
+    if (!stopped) {
       calls_.push_back(&call);
-      came_.notify_one();
-      return;
+      has_work_.store(true, relaxed);
     }
   }
+  if (!stopped) return came_.notify_one();
   call.fail(LockError(LockError::withdrawn, path_ + " is closed"));
   call.done.set();
 }
@@ -137,6 +156,7 @@ void SqliteWriter::submit(TableCall& call) {
 void SqliteWriter::stop() {
   std::lock_guard lock(mutex_);
   stopped_ = true;
+  has_work_.store(true, relaxed);
   came_.notify_one();
 }
 

@@ -9,6 +9,7 @@
 //   W1  a call that was submitted is carried out or refused, before ended is set.
 //   W2  the session's pipe is there before its first ticket is, and gone before ended is set.
 #include <condition_variable>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -18,6 +19,7 @@
 
 #include "durable/sqlite/wake_pipes.h"
 #include "durable/table_store.h"
+#include "weft/atomic/atomic.h"
 #include "weft/base/unique_fd.h"
 #include "weft/sync/event.h"
 
@@ -32,6 +34,8 @@ class SqliteWriter {
  public:
   // Of one commit, so that other processes get their turn.
   static constexpr std::size_t kCallsMax = 256;
+  // To be woken takes half as long as a commit: if the last call has come so soon, it looks for the next one so long before it sleeps.
+  static constexpr std::int64_t kSpinNs = 100'000;
 
   // std::system_error if there is no thread to be had.
   SqliteWriter(std::string path, SessionId session);
@@ -54,6 +58,7 @@ class SqliteWriter {
   [[nodiscard]] LockResult<UniqueFd> open();
   // Returns: nothing, if it is to end.
   [[nodiscard]] std::vector<TableCall*> take();
+  void spin() const noexcept;
 
   const std::string path_;
   const SessionId session_;
@@ -63,7 +68,10 @@ class SqliteWriter {
   std::unique_ptr<LockTable> table_;
   std::optional<WakePipes> pipes_;  // with the table
   std::uint64_t commits_ = 0;
+  bool spins_ = false;
 
+  // Calls, or stop(): a hint for spin().
+  ::weft::detail::Atomic<bool> has_work_{false};
   std::mutex mutex_;  // guards all that follows
   std::condition_variable came_;
   std::vector<TableCall*> calls_;

@@ -11,6 +11,9 @@
 #include <filesystem>
 #include <string_view>
 #include <system_error>
+#include <utility>
+
+#include "weft/base/log.h"
 
 namespace weft::inline v0::durable::detail {
 
@@ -38,6 +41,11 @@ std::string name_of(SessionId session) {
   char text[16];
   auto [end, error] = std::to_chars(text, text + sizeof text, session, 16);
   return std::string(text, end);
+}
+
+bool is_folder(const std::string& path) noexcept {
+  struct stat found{};
+  return ::stat(path.c_str(), &found) == 0 && S_ISDIR(found.st_mode);
 }
 
 }  // namespace
@@ -83,7 +91,16 @@ bool WakePipes::reach(SessionId session, bool wake) const noexcept {
   }
   int why = errno;
   if (why == ENXIO) ::unlink(path.c_str());  // session numbers are never used again
-  return why != ENXIO && why != ENOENT;
+  if (why == ENOENT) return !is_folder(folder_);
+  if ((why == EMFILE || why == ENFILE) && !std::exchange(has_complained_, true)) complain(why);
+  return why != ENXIO;
+}
+
+void WakePipes::complain(int why) const noexcept {
+  log(LogLevel::warning,
+      "weft: durable: " + lock_file_ +
+          ": another process could not be told: " + std::generic_category().message(why) +
+          ": it hears of it later, with its next renewal. Raise the limit of open files");
 }
 
 void WakePipes::remove_dead() const {

@@ -4,6 +4,10 @@
 // open and reads; who has news for it writes a byte. A pipe that nobody reads, or that is not there, is that of a session whose
 // process is dead: the kernel closes what a process had open, however it ended.
 //
+// If the folder itself was removed, nobody is dead by that: who waits is left to its lease, and hears its news with its next renewal.
+// (Who opens the file then makes the folder anew, and takes those of before for dead at their turn: they are told that they lost
+// their place.)
+//
 // Threads        one at a time.
 #include <string>
 
@@ -22,7 +26,8 @@ class WakePipes {
   [[nodiscard]] LockResult<UniqueFd> open(SessionId session);
   void close(SessionId session) noexcept;
 
-  // Returns: whether its process lives. Removes the pipe of one that is dead. In doubt (it is another user's): true.
+  // Returns: whether its process lives. Removes the pipe of one that is dead. In doubt (it is another
+  // user's, the folder is gone, we have too many files open: that is logged once): true.
   bool wake(SessionId session) const noexcept { return reach(session, true); }
   [[nodiscard]] bool is_alive(SessionId session) const noexcept { return reach(session, false); }
 
@@ -32,9 +37,11 @@ class WakePipes {
   [[nodiscard]] std::string path_of(SessionId session) const;
   bool reach(SessionId session, bool wake) const noexcept;
   void remove_dead() const;
+  void complain(int why) const noexcept;
 
   std::string lock_file_;
   std::string folder_;
+  mutable bool has_complained_ = false;
 };
 
 }  // namespace weft::inline v0::durable::detail

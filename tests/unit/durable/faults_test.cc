@@ -48,6 +48,23 @@ class DurableFaults : public ::testing::Test {
   std::string only;  // of calls of this name, if not empty
 };
 
+// Its run() fails after a second.
+class Failing final : public StoreBetween<Failing> {
+ public:
+  explicit Failing(std::unique_ptr<LockStore> inner) : StoreBetween(std::move(inner)) {}
+  Task<void> run() override {
+    co_await sleep_for(1s);
+    throw std::runtime_error("the store's own");
+  }
+
+ private:
+  friend StoreBetween;
+  template <class R, class Call>
+  Task<LockResult<R>> through(std::string, Call& call) {
+    return call();
+  }
+};
+
 Task<int> seven(LockContext&) { co_return 7; }
 
 // A report that takes no time.
@@ -92,10 +109,229 @@ TEST_F(DurableFaults, AStoreThatNeverAnswersIsLeftAtTheDeadline) {
     Mutex lock = or_throw(co_await Mutex::open(engine, options));
     fault = Fault::never;
     LockResult<int> got = co_await lock.on_acquire(seven);
-    EXPECT_EQ(got.error(), LockError::timeout) << got.error().what();
+    EXPECT_EQ(std::string(got.error().what()),
+              "unreachable: 'r' was not acquired within 5 s: the store has not answered");
+    EXPECT_EQ(got.error(), LockError::unreachable);
     EXPECT_EQ(loop.elapsed(), 5s);
+    EXPECT_EQ(engine.statistics().timed_out, 0u);
+    EXPECT_EQ(engine.statistics().failed, 1u);
   });
   EXPECT_EQ(loop.elapsed(), 5s + Engine::kDrainTimeout);
+}
+
+// But who stands in the queue, or waits for one who does, has been told so, whatever the store does now.
+TEST_F(DurableFaults, WhoIsInTheQueueWhenTheStoreFallsSilentTimesOut) {
+  auto inside = [&]() -> Task<void> {
+    auto other = [&](Engine& engine) -> Task<void> {
+      Mutex theirs = or_throw(co_await Mutex::open(engine, named("r")));
+      auto around = [&](LockContext&) -> Task<void> {
+        auto body = [&](Engine& here) -> Task<void> {
+          Mutex lock = or_throw(co_await Mutex::open(here, named("r")));
+          auto silence = [&]() -> Task<void> {
+            co_await sleep_for(1s);
+            fault = Fault::never;
+          };
+          auto [got, silent] = co_await all_of(lock.on_acquire_within(3s, seven), silence());
+          EXPECT_EQ(got.error(), LockError::timeout) << got.error().what();
+        };
+        auto plan = [&](const std::string&) { return fault; };
+        or_throw(co_await with_engine(faulty(plan), body));
+      };
+      or_throw(co_await theirs.on_acquire(around));
+    };
+    or_throw(co_await with_engine(url, other));
+  };
+  run(loop, inside());
+}
+
+// Whether the call can be cancelled or not: a table's cannot.
+TEST_F(DurableFaults, OpenTakesNoLongerThanAcquireTimeout) {
+  for (Fault kind : {Fault::never, Fault::late_call, Fault::late_answer}) {
+    SCOPED_TRACE(static_cast<int>(kind));
+    url = fresh_store_url();
+    fault = Fault::none;
+    only = "join";
+    with([&](Engine& engine) -> Task<void> {
+      MutexOptions options = named("r");
+      options.acquire_timeout = 300ms;
+      SemaphoreOptions permits;
+      permits.resource_id = "s";
+      permits.acquire_timeout = 200ms;
+      fault = kind;
+      TimePoint begun = now();
+      LockResult<Mutex> lock = co_await Mutex::open(engine, options);
+      EXPECT_EQ(now() - begun, 300ms);
+      EXPECT_EQ(lock.error(), LockError::unreachable);
+      EXPECT_EQ(std::string(lock.error().what()),
+                "unreachable: 'r' was not opened within 0.3 s: " + url + " has not answered");
+      LockResult<Semaphore> semaphore = co_await Semaphore::open(engine, permits);
+      EXPECT_EQ(semaphore.error(), LockError::unreachable);
+      EXPECT_EQ(now() - begun, 500ms);
+      EXPECT_EQ(engine.workflows(), 0u);
+      fault = Fault::none;
+      lock = co_await Mutex::open(engine, options);
+      EXPECT_FALSE(lock.has_value()) << "the same call is still under way";
+      if (kind == Fault::never) co_return;
+      co_await sleep_for(8s);
+      lock = co_await Mutex::open(engine, options);
+      EXPECT_TRUE(lock.has_value());
+    });
+  }
+}
+
+// A table's call cannot be cancelled: it is answered when the engine has given up, and most of it is gone.
+TEST_F(DurableFaults, AnAnswerThatComesAfterTheDrainIsHarmless) {
+  for (std::string call : {"enqueue", "renew", "release", "withdraw", "retire"}) {
+    for (Fault late : {Fault::late_call, Fault::late_answer}) {
+      SCOPED_TRACE(call + (late == Fault::late_call ? " late" : " answered late"));
+      url = fresh_store_url();
+      only = call;
+      fault = Fault::none;
+      auto use = [&](Engine& engine) -> Task<void> {
+        MutexOptions options = named("r");
+        options.lease = 1s;  // as long as a release is waited for
+        options.acquire_timeout = 500ms;
+        Mutex lock = or_throw(co_await Mutex::open(engine, options));
+        fault = late;
+        auto section = [&](LockContext&) -> Task<void> {
+          if (call == "renew") co_await sleep_for(400ms);
+        };
+        static_cast<void>(co_await lock.on_acquire(section));
+      };
+      auto others = [&](Engine& other) -> Task<void> {
+        Mutex lock = or_throw(co_await Mutex::open(other, named("r")));
+        auto late_engine = [&]() -> Task<void> {
+          auto plan = [&](const std::string& name) { return name == only ? fault : Fault::none; };
+          or_throw(co_await with_engine(faulty(plan), use));
+        };
+        auto around = [&](LockContext&) -> Task<void> { return late_engine(); };
+        auto nothing = [](LockContext&) -> Task<void> { co_return; };
+        if (call == "withdraw") {
+          or_throw(co_await lock.on_acquire(around));  // what is withdrawn has waited for somebody
+        } else {
+          co_await late_engine();
+        }
+        or_throw(co_await lock.on_acquire(nothing));
+      };
+      auto root = [&]() -> Task<void> { or_throw(co_await with_engine(url, others)); };
+      run(loop, root());
+      EXPECT_EQ(loop.strand_count(), 0u);
+    }
+  }
+}
+
+// Who asks from outside of the engine's body, and is answered when the engine has ended.
+TEST_F(DurableFaults, AnEngineEndsAfterTheCallsThatWereMadeOfIt) {
+  for (std::string call : {"join", "report", "revoke"}) {
+    for (Fault kind : {Fault::late_call, Fault::late_answer, Fault::never}) {
+      SCOPED_TRACE(call + " " + std::to_string(static_cast<int>(kind)));
+      url = fresh_store_url();
+      only = call;
+      fault = Fault::none;
+      auto inside = [&]() -> Task<void> {
+        Event asked;
+        Engine* made = nullptr;
+        auto serve = [&]() -> Task<void> {
+          auto plan = [&](const std::string& name) { return name == only ? fault : Fault::none; };
+          auto body = [&](Engine& engine) -> Task<void> {
+            made = &engine;
+            fault = kind;
+            co_await asked.wait();
+            co_await yield();
+          };
+          or_throw(co_await with_engine(faulty(plan), body));
+        };
+        auto use = [&]() -> Task<void> {
+          while (!made) co_await yield();
+          asked.set();
+          if (call == "join") {
+            LockResult<Mutex> opened = co_await Mutex::open(*made, named("r"));
+            EXPECT_EQ(opened.error(), LockError::withdrawn) << opened.error().what();
+          } else if (call == "report") {
+            static_cast<void>(co_await made->report());
+          } else {
+            static_cast<void>(co_await made->revoke("r"));
+          }
+        };
+        co_await all_of(serve(), use());
+      };
+      run(loop, inside());
+      EXPECT_EQ(loop.strand_count(), 0u);
+    }
+  }
+}
+
+// A release that is not answered is waited for no longer than the engine is there.
+TEST_F(DurableFaults, WhoGivesBackDoesNotWaitForAnEngineThatHasEnded) {
+  auto inside = [&]() -> Task<void> {
+    Event opened, held;
+    std::optional<Mutex> lock;
+    auto serve = [&]() -> Task<void> {
+      auto plan = [&](const std::string&) { return fault; };
+      auto body = [&](Engine& engine) -> Task<void> {
+        lock = or_throw(co_await Mutex::open(engine, named("r")));
+        opened.set();
+        co_await held.wait();
+      };
+      or_throw(co_await with_engine(faulty(plan), body));
+    };
+    auto use = [&]() -> Task<void> {
+      co_await opened.wait();
+      auto section = [&](LockContext&) -> Task<void> {
+        fault = Fault::never;
+        held.set();
+        co_await suspend_forever();
+      };
+      EXPECT_EQ((co_await lock->on_acquire(section)).error(), LockError::lost);
+      EXPECT_EQ(loop.elapsed(), Engine::kDrainTimeout);
+    };
+    co_await all_of(serve(), use());
+  };
+  run(loop, inside());
+}
+
+// The engine's tasks end by an error: who holds or waits outside of its body is told, and what comes later is refused.
+TEST_F(DurableFaults, WhenTheEnginesTasksFailEverybodyIsTold) {
+  auto inside = [&]() -> Task<void> {
+    Event opened;
+    std::optional<Mutex> lock;
+    auto serve = [&]() -> Task<void> {
+      auto body = [&](Engine& engine) -> Task<void> {
+        lock = or_throw(co_await Mutex::open(engine, named("r")));
+        opened.set();
+        co_await suspend_forever();
+      };
+      std::string caught;
+      try {
+        static_cast<void>(
+            co_await with_engine(std::make_unique<Failing>(or_throw(make_store(url))), body));
+      } catch (const std::runtime_error& error) {
+        caught = error.what();
+      }
+      EXPECT_EQ(caught, "the store's own");
+      EXPECT_EQ(loop.elapsed(), 4s) << "after who held";
+    };
+    auto hold = [&]() -> Task<void> {
+      co_await opened.wait();
+      auto section = [&](LockContext&) -> Task<void> {
+        auto goodbye = [&]() -> Task<void> {
+          EXPECT_EQ(loop.elapsed(), 1s);
+          co_await sleep_for(3s);
+        };
+        co_await until_cancelled_and(goodbye);
+      };
+      EXPECT_EQ((co_await lock->on_acquire(section)).error(), LockError::lost);
+    };
+    auto wait = [&](std::chrono::seconds late) -> Task<void> {
+      co_await opened.wait();
+      co_await sleep_for(late);
+      LockResult<int> got = co_await lock->on_acquire(seven);
+      EXPECT_EQ(got.error(), LockError::withdrawn) << got.error().what();
+      EXPECT_EQ(loop.elapsed(), std::max(late, 1s));
+    };
+    co_await all_of(serve(), hold(), wait(0s), wait(2s), wait(5s));
+  };
+  run(loop, inside());
 }
 
 TEST_F(DurableFaults, WhatIsFinalIsToldAtOnce) {
@@ -217,6 +453,87 @@ TEST_F(DurableFaults, AnAnswerThatComesTooLateForTheLeaseIsRenewedFirst) {
       };
       auto [got, ended] = co_await all_of(lock.on_acquire(section), quick());
       EXPECT_TRUE(got.has_value()) << got.error().what();
+    };
+    or_throw(co_await with_engine(std::move(store), body));
+  };
+  run(loop, inside());
+}
+
+// And from the first attempt: it may be that one which was carried out.
+TEST_F(DurableFaults, AnAnswerThatWasLostDoesNotLengthenTheLease) {
+  auto inside = [&]() -> Task<void> {
+    bool is_first = true;
+    auto plan = [&](const std::string& call) {
+      bool lost = call == "enqueue" && std::exchange(is_first, false);
+      return lost ? Fault::lose_answer : Fault::none;
+    };
+    std::unique_ptr<FaultyStore> store = faulty(plan);
+    store->patience = 5s;
+    auto body = [&](Engine& engine) -> Task<void> {
+      MutexOptions options = named("r");
+      options.lease = 24s;
+      Mutex lock = or_throw(co_await Mutex::open(engine, options));
+      auto section = [&](LockContext& held) -> Task<void> {
+        EXPECT_EQ(loop.elapsed(), 5020ms);
+        EXPECT_EQ(held.lease_left(), 21s - 5020ms);
+        co_return;
+      };
+      or_throw(co_await lock.on_acquire(section));
+    };
+    or_throw(co_await with_engine(std::move(store), body));
+  };
+  run(loop, inside());
+}
+
+// The same of a renewal: its answer says nothing about when it was carried out.
+TEST_F(DurableFaults, ASlowRenewalDoesNotLengthenTheLease) {
+  auto inside = [&]() -> Task<void> {
+    std::unique_ptr<FaultyStore> store = faulty([&](const std::string&) { return fault; });
+    FaultyStore& slow = *store;
+    auto body = [&](Engine& engine) -> Task<void> {
+      MutexOptions options = named("r");
+      options.lease = 24s;
+      Mutex lock = or_throw(co_await Mutex::open(engine, options));
+      auto section = [&](LockContext& held) -> Task<void> {
+        slow.back = 4s;
+        co_await sleep_for(11s);
+        EXPECT_EQ(held.lease_left(), 10s) << "sent after 8 s, and not answered yet";
+        co_await sleep_for(2s);
+        EXPECT_EQ(held.lease_left(), 16s) << "answered after 12 s, and good from 8 s on";
+        fault = Fault::lose_call;
+        co_await suspend_forever();
+      };
+      LockResult<> got = co_await lock.on_acquire(section);
+      EXPECT_EQ(got.error(), LockError::lost);
+      EXPECT_EQ(loop.elapsed(), 29s + slow.there + slow.patience) << "8 s + lease - margin";
+    };
+    or_throw(co_await with_engine(std::move(store), body));
+  };
+  run(loop, inside());
+}
+
+TEST_F(DurableFaults, ARenewalThatIsAnsweredAfterTheLossRevivesNothing) {
+  auto inside = [&]() -> Task<void> {
+    std::unique_ptr<FaultyStore> store = faulty([](const std::string&) { return Fault::none; });
+    FaultyStore& slow = *store;
+    auto body = [&](Engine& engine) -> Task<void> {
+      MutexOptions options = named("r");
+      options.lease = 24s;
+      Mutex lock = or_throw(co_await Mutex::open(engine, options));
+      auto section = [&](LockContext& held) -> Task<void> {
+        slow.back = 14s;  // the renewal's, from 8 s to 22 s
+        auto goodbye = [&]() -> Task<void> {
+          EXPECT_EQ(loop.elapsed(), 21s);
+          slow.back = 0s;
+          co_await sleep_for(2s);
+          EXPECT_TRUE(held.is_lost());
+          EXPECT_EQ(held.lease_left(), 0s);
+        };
+        co_await until_cancelled_and(goodbye);
+      };
+      LockResult<> got = co_await lock.on_acquire(section);
+      EXPECT_EQ(got.error(), LockError::lost);
+      EXPECT_EQ(loop.elapsed(), 23s);
     };
     or_throw(co_await with_engine(std::move(store), body));
   };
@@ -653,6 +970,109 @@ TEST_F(DurableFaults, WhoIsPausedBetweenTheGrantAndItsSectionDoesNotBegin) {
     run(loop, inside());
   }
   EXPECT_GT(refused, 0) << "some of the pauses are in time";
+}
+
+// Of several, too: when the last one is there the others are looked at once more.
+TEST_F(DurableFaults, WhoIsPausedWhileItWaitsForTheSecondOfTwoDoesNotBegin) {
+  auto inside = [&]() -> Task<void> {
+    std::unique_ptr<FaultyStore> made = faulty([](const std::string&) { return Fault::none; });
+    FaultyStore& store = *made;
+    auto body = [&](Engine& engine) -> Task<void> {
+      Mutex a = or_throw(co_await Mutex::open(engine, named("a")));
+      Mutex b = or_throw(co_await Mutex::open(engine, named("b")));
+      auto in_the_way = [&]() -> Task<void> {
+        auto section = [&](LockContext&) -> Task<void> {
+          co_await sleep_for(500ms);  // nobody looks at that moment
+          store.ahead += 14s;  // the machine is suspended; b is renewed before it is passed on
+        };
+        or_throw(co_await b.on_acquire(section));
+      };
+      auto both = [&]() -> Task<void> {
+        std::vector<Mutex> locks{a, b};
+        auto section = [](std::vector<LockContext>& held) -> Task<void> {
+          ADD_FAILURE() << "the lease of " << held[0].resource_id() << " is over";
+          co_return;
+        };
+        LockResult<> got = co_await on_acquire_all(locks, section);
+        EXPECT_EQ(got.error(), LockError::lost) << got.error().what();
+        EXPECT_EQ(loop.elapsed(), 500ms);
+      };
+      co_await all_of(in_the_way(), both());
+      EXPECT_EQ(engine.statistics().acquired, 3u);
+      EXPECT_EQ(engine.statistics().lost_for(LossReason::expired), 1u);
+      EXPECT_EQ(engine.statistics().held, 0u);
+    };
+    or_throw(co_await with_engine(std::move(made), body));
+  };
+  run(loop, inside());
+}
+
+// Timers stand still while a machine is suspended. Nobody says that it is over, and the store has no news.
+TEST_F(DurableFaults, AHolderLooksAtItsLeaseSoonAfterASuspend) {
+  auto inside = [&]() -> Task<void> {
+    std::unique_ptr<FaultyStore> made = faulty([](const std::string&) { return Fault::none; });
+    FaultyStore& store = *made;
+    auto body = [&](Engine& engine) -> Task<void> {
+      MutexOptions options = named("r");
+      options.lease = 60s;
+      Mutex lock = or_throw(co_await Mutex::open(engine, options));
+      store.drops_news = true;
+      std::chrono::nanoseconds resumed{};
+      auto section = [&](LockContext& held) -> Task<void> {
+        co_await sleep_for(2500ms);
+        store.ahead += 1h;
+        resumed = loop.elapsed();
+        EXPECT_EQ(held.lease_left(), 0s);
+        co_await suspend_forever();
+      };
+      LockResult<> got = co_await lock.on_acquire(section);
+      EXPECT_EQ(got.error(), LockError::lost);
+      EXPECT_LE(loop.elapsed() - resumed, 1s);
+    };
+    or_throw(co_await with_engine(std::move(made), body));
+  };
+  run(loop, inside());
+}
+
+TEST_F(DurableFaults, AnEngineThatHoldsNothingSleeps) {
+  with([&](Engine& engine) -> Task<void> {
+    MutexOptions options = named("r");
+    options.idle_timeout = 2h;
+    Mutex lock = or_throw(co_await Mutex::open(engine, options));
+    or_throw(co_await lock.on_acquire(seven));
+    co_await sleep_for(1s);
+    std::uint64_t before = loop.entries_run();
+    co_await sleep_for(1h);
+    EXPECT_LE(loop.entries_run() - before, 4u);
+    EXPECT_EQ(engine.workflows(), 1u);
+  });
+}
+
+// D6. Nobody wants it any more, but what was asked for is still under way: when it comes it is given back.
+TEST_F(DurableFaults, AWorkflowDoesNotEndWhileATicketIsUnderWay) {
+  auto inside = [&]() -> Task<void> {
+    std::unique_ptr<FaultyStore> store = faulty([](const std::string&) { return Fault::none; });
+    FaultyStore& slow = *store;
+    auto body = [&](Engine& engine) -> Task<void> {
+      MutexOptions options = named("r");
+      options.idle_timeout = 1s;
+      Mutex lock = or_throw(co_await Mutex::open(engine, options));
+      slow.back = 5s;
+      auto got = co_await timeout(100ms, lock.on_acquire(seven));
+      EXPECT_FALSE(got.has_value());
+      slow.back = 0s;
+      co_await sleep_for(4s);
+      EXPECT_EQ(engine.workflows(), 1u);
+      std::vector<ResourceReport> report = or_throw(co_await engine.report());
+      EXPECT_EQ(report.at(0).tickets.size(), 1u) << "granted, and nobody has heard of it";
+      co_await sleep_for(3s);
+      EXPECT_EQ(engine.workflows(), 0u);
+      report = or_throw(co_await engine.report());
+      EXPECT_TRUE(report.empty());
+    };
+    or_throw(co_await with_engine(std::move(store), body));
+  };
+  run(loop, inside());
 }
 
 // Under every order of what can run: also before the workflow's first step.

@@ -372,6 +372,71 @@ TEST_F(DurableMutex, IsLostAfterMaxHold) {
   });
 }
 
+// One that does not end when it is told to: others have it when the lease has ended, and that is not renewed any more.
+TEST_F(DurableMutex, WhoHoldsItForTooLongIsNotRenewed) {
+  std::string url = fresh_store_url();
+  MutexOptions options = named("r");
+  options.lease = 8s;
+  options.max_hold = 20s;
+  options.acquire_timeout = 1h;
+  auto stubborn = [&]() -> Task<void> {
+    auto body = [&](Engine& engine) -> Task<void> {
+      Mutex lock = or_throw(co_await Mutex::open(engine, options));
+      auto section = [](LockContext&) -> Task<void> { co_await noncancellable(sleep_for(100s)); };
+      LockResult<> got = co_await lock.on_acquire(section);
+      EXPECT_EQ(got.error(), LockError::lost);
+    };
+    or_throw(co_await with_engine(url, body));
+  };
+  auto next = [&]() -> Task<void> {
+    auto body = [&](Engine& engine) -> Task<void> {
+      co_await sleep_for(1s);
+      Mutex lock = or_throw(co_await Mutex::open(engine, options));
+      auto section = [](LockContext&) -> Task<void> { co_return; };
+      or_throw(co_await lock.on_acquire(section));
+      EXPECT_GT(loop.elapsed(), 20s);
+      EXPECT_LE(loop.elapsed(), 28s) << "a lease after the last renewal";
+    };
+    or_throw(co_await with_engine(url, body));
+  };
+  auto root = [&]() -> Task<void> { co_await all_of(stubborn(), next()); };
+  run(loop, root());
+}
+
+// D3: one who has lost it, and is not out yet, keeps those of its own process out.
+TEST_F(DurableMutex, WhoHasLostItIsWaitedForByItsOwnProcess) {
+  with([&](Engine& engine) -> Task<void> {
+    MutexOptions options = named("r");
+    options.lease = 60s;
+    options.max_hold = 20s;
+    Mutex lock = or_throw(co_await Mutex::open(engine, options));
+    bool inside = false;
+    auto slow_to_leave = [&]() -> Task<void> {
+      auto section = [&](LockContext&) -> Task<void> {
+        inside = true;
+        auto goodbye = [&]() -> Task<void> {
+          EXPECT_EQ(loop.elapsed(), 20s);
+          co_await sleep_for(3s);
+          inside = false;
+        };
+        co_await until_cancelled_and(goodbye);
+      };
+      LockResult<> got = co_await lock.on_acquire(section);
+      EXPECT_EQ(got.error(), LockError::lost);
+    };
+    auto next = [&]() -> Task<void> {
+      co_await sleep_for(1s);
+      auto section = [&](LockContext&) -> Task<void> {
+        EXPECT_FALSE(inside);
+        EXPECT_EQ(loop.elapsed(), 23s);
+        co_return;
+      };
+      or_throw(co_await lock.on_acquire(section));
+    };
+    co_await all_of(slow_to_leave(), next());
+  });
+}
+
 TEST_F(DurableMutex, RevokedTheHolderIsCancelledAndWaitersHaveAnError) {
   with([&](Engine& engine) -> Task<void> {
     Mutex lock = or_throw(co_await Mutex::open(engine, named("r")));
@@ -474,6 +539,22 @@ TEST_F(DurableMutex, ASemaphoreLetsSoManyIn) {
     options.permits = 4;
     LockResult<Semaphore> other = co_await Semaphore::open(engine, options);
     EXPECT_EQ(other.error(), LockError::mismatch) << other.error().what();
+  });
+}
+
+// The store has forgotten it, and this process has not.
+TEST_F(DurableMutex, AnotherNumberOfPermitsIsRefusedWhileThisProcessUsesOne) {
+  with([&](Engine& engine) -> Task<void> {
+    SemaphoreOptions options;
+    options.resource_id = "pool";
+    options.permits = 3;
+    Semaphore pool = or_throw(co_await Semaphore::open(engine, options));
+    or_throw(co_await pool.force_kill());
+    EXPECT_TRUE(or_throw(co_await engine.report()).empty());
+    SemaphoreOptions wider = options;
+    wider.permits = 4;
+    LockResult<Semaphore> other = co_await Semaphore::open(engine, wider);
+    EXPECT_TRUE(!other && other.error() == LockError::mismatch);
   });
 }
 
@@ -624,7 +705,10 @@ TEST_F(DurableMutex, TheTaskTreeAndTheStatisticsSayWhoHoldsAndHowItWent) {
       EXPECT_TRUE(tree.contains(" by the first, 2 wait, 0 lost")) << tree;
       co_await sleep_for(300ms);
       tree = task_tree(*root);
-      EXPECT_TRUE(tree.contains("orders/42: held by nobody here, 0 wait, 0 lost")) << tree;
+      EXPECT_TRUE(
+          tree.contains("orders/42: held by nobody here, 0 wait, 0 lost, "
+                        "waited p99 262 ms, held p99 131 ms"))
+          << tree;
     };
     co_await all_of(hold(), hold(), hold(), look());
     LockStatistics statistics = engine.statistics();
@@ -635,6 +719,24 @@ TEST_F(DurableMutex, TheTaskTreeAndTheStatisticsSayWhoHoldsAndHowItWent) {
     EXPECT_EQ(statistics.waited.quantile(1.0), std::chrono::microseconds(1 << 18));
     EXPECT_EQ(statistics.was_held.count(), 3u);
     EXPECT_EQ(statistics.was_held.sum(), 300ms);
+    options.max_hold = 20s;
+    Mutex short_hold = or_throw(co_await Mutex::open(engine, options));
+    auto kill = [&](LockContext&) -> Task<void> {
+      or_throw(co_await lock.force_kill());
+      co_await suspend_forever();
+    };
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_FALSE((co_await lock.on_acquire(kill)).has_value());
+    }
+    std::string before = task_tree(*root);
+    EXPECT_TRUE(before.contains("0 wait, 2 lost (2 revoked), waited p99 ")) << before;
+    auto forever = [](LockContext&) -> Task<void> { co_await suspend_forever(); };
+    EXPECT_FALSE((co_await short_hold.on_acquire(forever)).has_value());
+    std::string after = task_tree(*root);
+    EXPECT_TRUE(
+        after.contains("0 wait, 3 lost (2 revoked, 1 max_hold), waited p99 262 ms, "
+                       "held p99 33 s"))
+        << after;
   };
   auto inside = [&]() -> Task<void> {
     root = &co_await current_scope();
@@ -673,6 +775,129 @@ TEST_F(DurableMutex, WhoHoldsItWhenTheEngineEndsHasLostIt) {
   run(loop, inside());
 }
 
+// L7: it is told that it has lost the lock, and waited for, however long it takes to end.
+TEST_F(DurableMutex, AnEngineEndsAfterWhoHoldsItsLocks) {
+  weft::testing::VirtualLoop beside(loop);
+  for (Executor* where : {static_cast<Executor*>(&loop), static_cast<Executor*>(&beside)}) {
+    SCOPED_TRACE(where == &loop ? "at home" : "on another loop");
+    std::string url = fresh_store_url();
+    std::chrono::nanoseconds begun = loop.elapsed();
+    bool has_ended = false;
+    std::optional<LockContext> kept;
+    auto inside = [&]() -> Task<void> {
+      Event opened, held;
+      std::optional<Mutex> lock;
+      auto serve = [&]() -> Task<void> {
+        auto body = [&](Engine& engine) -> Task<void> {
+          lock = or_throw(co_await Mutex::open(engine, named("r")));
+          opened.set();
+          co_await held.wait();
+        };
+        or_throw(co_await with_engine(url, body));
+        EXPECT_TRUE(has_ended);
+        EXPECT_EQ(loop.elapsed() - begun, 20s);
+      };
+      auto use = [&]() -> Task<void> {
+        co_await opened.wait();
+        auto section = [&](LockContext& context) -> Task<void> {
+          kept = context;
+          held.set();
+          co_await noncancellable(sleep_for(20s));
+          EXPECT_TRUE(context.is_lost());
+          EXPECT_EQ(context.lease_left(), 0s);
+          has_ended = true;
+        };
+        EXPECT_EQ((co_await lock->on_acquire(section)).error(), LockError::lost);
+      };
+      auto other = [&](Engine& engine) -> Task<void> {
+        Mutex same = or_throw(co_await Mutex::open(engine, named("r")));
+        co_await all_of(serve(), on(*where, use()));
+        auto nothing = [](LockContext&) -> Task<void> { co_return; };
+        EXPECT_TRUE((co_await same.try_acquire(nothing)).has_value()) << "it was given back";
+      };
+      or_throw(co_await with_engine(url, other));
+    };
+    run(loop, inside());
+    EXPECT_THROW(static_cast<void>(kept->lease_left()), UsageError);
+  }
+  EXPECT_EQ(loop.strand_count() + beside.strand_count(), 0u);
+}
+
+// Begun in time, on another loop, and there when the engine has ended, or is about to.
+TEST_F(DurableMutex, WhoArrivesWhenTheEngineHasEndedHearsOfIt) {
+  weft::testing::VirtualLoop beside(loop);
+  int late = 0;
+  for (int turns = 0; turns < 24; ++turns) {
+    SCOPED_TRACE(turns);
+    auto inside = [&]() -> Task<void> {
+      Event opened, left;
+      std::optional<Mutex> lock;
+      auto serve = [&]() -> Task<void> {
+        auto body = [&](Engine& engine) -> Task<void> {
+          lock = or_throw(co_await Mutex::open(engine, named("r")));
+          opened.set();
+          co_await left.wait();
+        };
+        or_throw(co_await with_engine(fresh_store_url(), body));
+      };
+      auto use = [&]() -> Task<void> {
+        co_await opened.wait();
+        left.set();
+        for (int i = 0; i < turns; ++i) co_await yield();
+        auto section = [](LockContext&) -> Task<void> { co_return; };
+        LockResult<> got = co_await lock->on_acquire(section);
+        if (!got) {
+          EXPECT_TRUE(got.error() == LockError::withdrawn || got.error() == LockError::lost)
+              << got.error().what();
+          ++late;
+        }
+      };
+      co_await all_of(serve(), on(beside, use()));
+    };
+    run(loop, inside());
+  }
+  EXPECT_GT(late, 10);
+}
+
+TEST_F(DurableMutex, WhoWaitsWhenTheEngineEndsHearsOfIt) {
+  std::string url = fresh_store_url();
+  auto inside = [&]() -> Task<void> {
+    Event opened, over;
+    std::optional<Mutex> lock;
+    auto holder = [&]() -> Task<void> {
+      auto body = [&](Engine& engine) -> Task<void> {
+        Mutex mine = or_throw(co_await Mutex::open(engine, named("r")));
+        auto section = [&](LockContext&) -> Task<void> { co_await over.wait(); };
+        or_throw(co_await mine.on_acquire(section));
+      };
+      or_throw(co_await with_engine(url, body));
+    };
+    auto serve = [&]() -> Task<void> {
+      auto body = [&](Engine& engine) -> Task<void> {
+        co_await sleep_for(1s);
+        lock = or_throw(co_await Mutex::open(engine, named("r")));
+        opened.set();
+        co_await sleep_for(1s);
+      };
+      or_throw(co_await with_engine(url, body));
+      EXPECT_EQ(loop.elapsed(), 2s) << "at once";
+    };
+    auto wait = [&]() -> Task<void> {
+      co_await opened.wait();
+      auto never = [](LockContext&) -> Task<void> {
+        ADD_FAILURE();
+        co_return;
+      };
+      LockResult<> got = co_await lock->on_acquire(never);
+      EXPECT_EQ(got.error(), LockError::withdrawn) << got.error().what();
+      EXPECT_EQ(loop.elapsed(), 2s);
+      over.set();
+    };
+    co_await all_of(holder(), serve(), wait());
+  };
+  run(loop, inside());
+}
+
 TEST_F(DurableMutex, IfOneOfSeveralIsLostAllIsCancelled) {
   with([&](Engine& engine) -> Task<void> {
     Mutex a = or_throw(co_await Mutex::open(engine, named("a")));
@@ -705,6 +930,162 @@ TEST_F(DurableMutex, AContextIsRefusedAfterItsLock) {
     EXPECT_THROW(static_cast<void>(kept->fencing_token()), UsageError);
     EXPECT_THROW(static_cast<void>(kept->lease_left()), UsageError);
     EXPECT_THROW(static_cast<void>(kept->is_lost()), UsageError);
+    EXPECT_THROW(static_cast<void>(kept->scope()), UsageError);
+  });
+}
+
+// --- The scope --------------------------------------------------------------------------------------
+
+TEST_F(DurableMutex, WhatIsStartedInTheScopeIsCancelledByTheLossAndJoinedBeforeTheRelease) {
+  for (bool returns : {false, true}) {
+    SCOPED_TRACE(returns ? "the function has returned" : "the function waits");
+    std::chrono::nanoseconds begun = loop.elapsed();
+    with([&](Engine& engine) -> Task<void> {
+      MutexOptions options = named("r");
+      options.lease = 60s;
+      options.max_hold = 20s;
+      options.acquire_timeout = 1h;
+      Mutex lock = or_throw(co_await Mutex::open(engine, options));
+      bool inside = false;
+      auto child = [&]() -> Task<void> {
+        inside = true;
+        auto goodbye = [&]() -> Task<void> {
+          EXPECT_EQ(loop.elapsed() - begun, 20s);
+          co_await sleep_for(3s);
+          inside = false;
+        };
+        co_await until_cancelled_and(goodbye);
+      };
+      auto holder = [&]() -> Task<void> {
+        auto section = [&](LockContext& held) -> Task<int> {
+          auto started = child().start(held.scope());
+          started.detach();
+          if (!returns) co_await suspend_forever();
+          co_return 7;
+        };
+        EXPECT_EQ((co_await lock.on_acquire(section)).error(), LockError::lost);
+        EXPECT_FALSE(inside);
+        EXPECT_EQ(loop.elapsed() - begun, 23s);
+      };
+      auto next = [&]() -> Task<void> {
+        co_await sleep_for(1s);
+        auto section = [&](LockContext&) -> Task<void> {
+          EXPECT_FALSE(inside) << "it was given back before the child had ended";
+          EXPECT_EQ(loop.elapsed() - begun, 23s);
+          co_return;
+        };
+        or_throw(co_await lock.on_acquire(section));
+      };
+      co_await all_of(holder(), next());
+    });
+  }
+}
+
+TEST_F(DurableMutex, WhatIsStartedInTheScopeIsJoinedAndNotCancelledByTheFunctionsReturn) {
+  with([&](Engine& engine) -> Task<void> {
+    Mutex lock = or_throw(co_await Mutex::open(engine, named("r")));
+    bool ended = false;
+    std::optional<LockContext> kept;
+    auto grandchild = [&]() -> Task<void> {
+      co_await sleep_for(5s);
+      EXPECT_EQ(engine.statistics().held, 1u);
+      ended = true;
+    };
+    auto child = [&]() -> Task<void> {
+      co_await sleep_for(5s);
+      auto started =
+          grandchild().start(kept->scope());  // the function has returned, the scope is there
+      started.detach();
+    };
+    auto section = [&](LockContext& held) -> Task<int> {
+      kept = held;
+      auto started = child().start(held.scope());
+      started.detach();
+      co_return 7;
+    };
+    EXPECT_EQ(or_throw(co_await lock.on_acquire(section)), 7);
+    EXPECT_TRUE(ended);
+    EXPECT_EQ(loop.elapsed(), 10s);
+    EXPECT_THROW(static_cast<void>(kept->scope()), UsageError);
+  });
+}
+
+TEST_F(DurableMutex, AChildOfTheScopeThatFailsIsTheFunctionsError) {
+  with([&](Engine& engine) -> Task<void> {
+    Mutex lock = or_throw(co_await Mutex::open(engine, named("r")));
+    auto child = []() -> Task<void> {
+      co_await sleep_for(1s);
+      throw std::runtime_error("the child's");
+    };
+    auto section = [&](LockContext& held) -> Task<int> {
+      auto started = child().start(held.scope());
+      started.detach();
+      co_return 7;
+    };
+    std::string caught;
+    try {
+      static_cast<void>(co_await lock.on_acquire(section));
+    } catch (const std::runtime_error& error) {
+      caught = error.what();
+    }
+    EXPECT_EQ(caught, "the child's");
+    EXPECT_EQ(engine.statistics().held, 0u);
+  });
+}
+
+// Whichever of them is lost: there is one scope for all.
+TEST_F(DurableMutex, TheScopeOfSeveralLocksEndsWithAnyOfThem) {
+  for (std::size_t lost : {0u, 1u}) {
+    for (std::size_t asked : {0u, 1u}) {
+      SCOPED_TRACE(std::to_string(lost) + " is lost, " + std::to_string(asked) + " is asked");
+      with([&](Engine& engine) -> Task<void> {
+        Mutex a = or_throw(co_await Mutex::open(engine, named("a")));
+        Mutex b = or_throw(co_await Mutex::open(engine, named("b")));
+        std::vector<Mutex> both{a, b};
+        bool was_cancelled = false;
+        auto child = [&]() -> Task<void> {
+          auto goodbye = [&]() -> Task<void> {
+            EXPECT_EQ(engine.statistics().held, 2u) << "neither is given back";
+            was_cancelled = true;
+            co_return;
+          };
+          co_await until_cancelled_and(goodbye);
+        };
+        std::optional<LockContext> kept;
+        auto section = [&](std::vector<LockContext>& held) -> Task<void> {
+          kept = held[asked];
+          auto started = child().start(held[asked].scope());
+          started.detach();
+          or_throw(co_await both[lost].force_kill());
+          co_await suspend_forever();
+        };
+        LockResult<> got = co_await on_acquire_all(both, section);
+        EXPECT_EQ(got.error(), LockError::lost);
+        EXPECT_TRUE(was_cancelled);
+        EXPECT_THROW(static_cast<void>(kept->scope()), UsageError);
+      });
+    }
+  }
+}
+
+TEST_F(DurableMutex, TheScopeIsOfTheFunctionsLoop) {
+  weft::testing::VirtualLoop beside(loop);
+  with([&](Engine& engine) -> Task<void> {
+    Mutex lock = or_throw(co_await Mutex::open(engine, named("r")));
+    auto child = []() -> Task<int> { co_return 1; };
+    auto use = [&]() -> Task<void> {
+      auto section = [&](LockContext& held) -> Task<void> {
+        auto started = child().start(held.scope());
+        EXPECT_EQ(co_await std::move(started), 1);
+        auto elsewhere = [&]() -> Task<void> {
+          EXPECT_THROW(static_cast<void>(child().start(held.scope())), UsageError);
+          co_return;
+        };
+        co_await on(loop, elsewhere());
+      };
+      or_throw(co_await lock.on_acquire(section));
+    };
+    co_await on(beside, use());
   });
 }
 
@@ -801,10 +1182,50 @@ TEST_F(DurableMutex, BadOptionsAreRefusedWithWhatToDo) {
     options = named("r");
     options.lease = 1ms;
     co_await refused(options, "lease is 10 ms at least");
+    options.lease = 24h + 1ns;
+    co_await refused(options, "24 h at most");
     options = named("r");
     options.fair_bound = 0;
     co_await refused(options, "fair_bound");
+    options.fair_bound = MutexOptions::kFairBoundMax + 1;
+    co_await refused(options, "65536 at most");
+    options = named("r");
+    options.owner = std::string(50 << 20, 'x');
+    co_await refused(options, "52428800 bytes; 256 are the most");
+    for (const char* owner : {"a\nb", "\x1b[31m", "a\x7f"}) {
+      options.owner = owner;
+      co_await refused(options, "control character");
+    }
+    options.owner = std::string("a\0b", 3);
+    co_await refused(options, "control character");
+    for (std::uint32_t permits : {0u, 1u << 30}) {
+      SemaphoreOptions wrong;
+      wrong.resource_id = "s";
+      wrong.permits = permits;
+      LockResult<Semaphore> opened = co_await Semaphore::open(engine, wrong);
+      EXPECT_TRUE(!opened && opened.error() == LockError::invalid) << permits;
+    }
+    auto none = [](std::vector<LockContext>&) -> Task<int> { co_return 1; };
+    std::vector<Mutex> nothing;
+    LockResult<int> all_of_none = co_await on_acquire_all(nothing, none);
+    EXPECT_TRUE(!all_of_none && all_of_none.error() == LockError::invalid) << "it ran, unprotected";
+    all_of_none = co_await on_acquire_all_within(1s, nothing, none);
+    EXPECT_TRUE(!all_of_none && all_of_none.error() == LockError::invalid);
+    all_of_none = co_await try_acquire_all(nothing, none);
+    EXPECT_TRUE(!all_of_none && all_of_none.error() == LockError::invalid);
     EXPECT_TRUE(or_throw(co_await engine.report()).empty()) << "nothing was asked of the store";
+  });
+}
+
+TEST_F(DurableMutex, AnyTextCanBeMadeAnOwner) {
+  EXPECT_EQ(as_owner("loom app[1]: gr\xc3\xbc\xc3\x9f"), "loom app[1]: gr\xc3\xbc\xc3\x9f");
+  EXPECT_EQ(as_owner("a\tb\n"), "a?b?");
+  EXPECT_EQ(as_owner(std::string(300, 'x')), std::string(256, 'x'));
+  EXPECT_EQ(as_owner(std::string(255, 'x') + "\xc3\xbc"), std::string(255, 'x'));
+  with([&](Engine& engine) -> Task<void> {
+    MutexOptions options = named("r");
+    options.owner = as_owner(std::string("\0\x1b", 2) + std::string(300, 'x'));
+    EXPECT_TRUE((co_await Mutex::open(engine, options)).has_value());
   });
 }
 

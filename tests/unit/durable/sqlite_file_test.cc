@@ -21,7 +21,6 @@ using namespace weft;
 using namespace weft::test;
 using durable::detail::Connection;
 using durable::detail::kLockFileVersion;
-using durable::detail::open_lock_file;
 
 constexpr std::size_t kPage = 1024;
 
@@ -59,11 +58,65 @@ struct SqliteFile : ::testing::Test {
 
 TEST_F(SqliteFile, AnotherVersionIsRefused) {
   fill();
-  {
-    Connection file(path);
-    file.execute(("PRAGMA user_version = " + std::to_string(kLockFileVersion + 1)).c_str());
+  for (std::uint32_t version : {0u, kLockFileVersion + 1}) {
+    std::string theirs = std::to_string(version), ours = std::to_string(kLockFileVersion);
+    {
+      Connection file(path);
+      file.execute(("PRAGMA user_version = " + theirs).c_str());
+    }
+    expect_refused(path, LockError::mismatch,
+                   "version " + theirs + ", and this library's is " + ours);
+    expect_refused(path, LockError::mismatch, "Another file would begin its tokens at 1");
   }
-  expect_refused(path, LockError::mismatch, "version 2, and this library's is 1");
+}
+
+TEST_F(SqliteFile, OneOfVersion1GoesOnWithItsTokensAndTickets) {
+  make_version_1(path);
+  {
+    auto table = open_table(path, 10);
+    EXPECT_EQ(text_of(table->state(1)), "1 granted 990+10, ");
+    EXPECT_EQ(text_of(table->state(2)), "1 waits 0+0, expire at 1000");
+    EXPECT_EQ(text_of(table->state(3)), "1 granted 980+5, ");
+    EXPECT_EQ(or_throw(table->enqueue(4, request("new", 1), 10)).tokens.first, 1000u);
+    ASSERT_TRUE(table->release(1, 1, {990, 10}, 20));
+    EXPECT_EQ(or_throw(table->state(2)).tickets[0].tokens.first, 1001u);
+    LockResult<Placed> other = table->enqueue(5, request("shared", 2), 20);
+    EXPECT_TRUE(!other && other.error() == LockError::mismatch) << "its capacity is 3";
+    expect_sound(*table, 20);
+  }
+  Connection file(path);
+  EXPECT_EQ(file.ask("PRAGMA user_version"), std::to_string(kLockFileVersion));
+  EXPECT_EQ(file.ask("SELECT count(*) FROM sqlite_schema WHERE name LIKE '%former%'"), "0");
+}
+
+TEST_F(SqliteFile, OneOfVersion1ThatIsInUseIsLeftToItsUsers) {
+  make_version_1(path);
+  Connection theirs(path);
+  ASSERT_EQ(theirs.ask("SELECT next_token FROM meta"), "1000");
+  expect_refused(path, LockError::mismatch, "in use by a program of before");
+  EXPECT_EQ(theirs.ask("PRAGMA user_version"), "1");
+  EXPECT_EQ(theirs.ask("SELECT count(*) FROM tickets"), "3");
+}
+
+TEST_F(SqliteFile, SeveralAtOnceMakeItOneOfThisVersion) {
+  make_version_1(path);
+  std::vector<std::thread> threads;
+  std::vector<LockResult<Placed>> placed(4);
+  for (std::size_t i = 0; i < placed.size(); ++i) {
+    threads.emplace_back([&, i] {
+      LockResult<std::unique_ptr<SqliteTable>> table = SqliteTable::open(table_options(path));
+      if (!table) {
+        placed[i] = std::unexpected(table.error());
+        return;
+      }
+      placed[i] = (*table)->enqueue(i + 10, request("new " + std::to_string(i), 1), 0);
+    });
+  }
+  for (std::thread& each : threads) each.join();
+  for (const LockResult<Placed>& each : placed) {
+    ASSERT_TRUE(each) << each.error().what();
+    EXPECT_GE(each->tokens.first, 1000u);
+  }
 }
 
 TEST_F(SqliteFile, AnotherProgramsFileIsRefused) {
@@ -264,6 +317,48 @@ TEST_F(SqliteFile, WhatMayNotBeWrittenIsRefused) {
   ::chmod(directory.path().c_str(), 0755);
   EXPECT_FALSE(std::filesystem::exists(directory.file("new.db")));
   expect_refused(directory.file("no/such/folder.db"), LockError::storage, "must be there");
+}
+
+// Whoever comes then uses another file, and is not kept out by what is held in this one.
+TEST_F(SqliteFile, AFileThatIsRemovedOrReplacedUnderItsUsersIsTheEndOfTheTable) {
+  auto remove_all = [&] {
+    for (const char* end : {"", "-wal", "-shm"}) std::filesystem::remove(path + end);
+  };
+  std::function<void()> remove = [&] { remove_all(); };
+  std::function<void()> replace = [&] {
+    remove_all();
+    static_cast<void>(open_table(path));
+  };
+  std::function<void()> rename = [&] { std::filesystem::rename(path, directory.file("moved.db")); };
+  for (const auto& happens : {remove, replace, rename}) {
+    remove_all();
+    auto table = open_table(path);
+    ASSERT_TRUE(table->enqueue(1, request("resource", 1), 0));
+    ASSERT_TRUE(or_throw(table->renew(1, {1}, 1)).empty());
+    happens();
+    LockResult<std::vector<TicketNumber>> renewed = table->renew(1, {1}, 2);
+    ASSERT_FALSE(renewed);
+    EXPECT_EQ(renewed.error(), LockError::storage);
+    EXPECT_NE(std::string(renewed.error().what()).find("removed or replaced"), std::string::npos)
+        << renewed.error().what();
+    LockResult<Placed> placed = table->enqueue(2, request("another", 2), 3);
+    EXPECT_TRUE(!placed && placed.error() == LockError::storage) << "and so for good";
+  }
+}
+
+// Whoever has the old one leaves what belongs to the new one alone.
+TEST_F(SqliteFile, WhoHasTheOldFileDoesNotHarmTheNewOne) {
+  auto table = open_table(path);
+  ASSERT_TRUE(table->enqueue(1, request("resource", 1), 0));
+  for (const char* end : {"", "-wal", "-shm"}) std::filesystem::remove(path + end);
+  auto other = open_table(path);
+  ASSERT_TRUE(other->enqueue(2, request("resource", 1), 0));
+  EXPECT_FALSE(table->renew(1, {1}, 1));
+  table.reset();
+  EXPECT_TRUE(std::filesystem::exists(path + "-wal"));
+  auto third = open_table(path);
+  EXPECT_TRUE(or_throw(third->state(2)).tickets[0].granted);
+  expect_sound(*third, 0);
 }
 
 TEST_F(SqliteFile, AfterABootLeasesBeginAnewInFull) {

@@ -3,6 +3,7 @@
 #include "durable/sqlite/sqlite_store.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 #include "support/lock_tables.h"
 #include "support/store_suite.h"
 #include "support/temporary_directory.h"
+#include "weft/base/log.h"
 #include "weft/testing/virtual_loop.h"
 
 namespace weft::test {
@@ -315,6 +317,62 @@ TEST(WakePipes, KnowTheDeadFromTheLiving) {
   living.reset();
   EXPECT_FALSE(pipes.wake(0xabc));
   EXPECT_EQ(files_in(pipes.folder()), 0u) << "noticed, so removed";
+}
+
+TEST(WakePipes, WhereTheFolderIsGoneNobodyIsDeadByThat) {
+  TemporaryDirectory directory;
+  WakePipes pipes(directory.write("locks.db", ""));
+  UniqueFd living = or_throw(pipes.open(1));
+  EXPECT_FALSE(pipes.is_alive(2));
+  std::filesystem::remove_all(pipes.folder());
+  EXPECT_TRUE(pipes.is_alive(1));
+  EXPECT_TRUE(pipes.wake(1)) << "not told, but not dead";
+  EXPECT_TRUE(pipes.is_alive(2)) << "nobody knows";
+}
+
+// A live waiter would be removed from the queue, and told that it was revoked.
+TEST(SqliteStore, WhoWaitsKeepsItsPlaceWhenTheFolderOfPipesIsRemoved) {
+  InFile backend;
+  LockSessions two;
+  for (int i = 0; i < 2; ++i) two.push_back(std::make_unique<LockSession>(backend.make()));
+  LockSessionsBody body = [&](LockSessions& all) -> Task<void> {
+    durable::TicketRequest wanted = request("resource", 1, kLong);
+    TokenBlock held = co_await all[0]->acquire(wanted);
+    LockResult<Placed> placed = co_await all[1]->store->enqueue(wanted);
+    EXPECT_EQ(or_throw(placed).standing, Standing::queued);
+    std::filesystem::remove_all(backend.path() + "-wake");
+    LockResult<> released = co_await all[0]->store->release(1, held);
+    EXPECT_TRUE(released);
+    std::vector<TicketNumber> mine{1};
+    LockResult<std::vector<TicketNumber>> gone = co_await all[1]->store->renew(mine);
+    EXPECT_TRUE(or_throw(gone).empty());
+    EXPECT_TRUE(all[1]->grants.contains(1));
+  };
+  auto test = [&]() -> Task<void> { co_await with_lock_sessions(two, body); };
+  run(backend.loop, test());
+}
+
+TEST(WakePipes, WhoHasTooManyFilesOpenSaysSoOnceAndTakesNobodyForDead) {
+  static int complaints = 0;
+  complaints = 0;
+  TemporaryDirectory directory;
+  WakePipes pipes(directory.write("locks.db", ""));
+  UniqueFd living = or_throw(pipes.open(1));
+  auto count = [](LogLevel, std::string_view message) noexcept {
+    if (message.find("limit of open files") != std::string_view::npos) ++complaints;
+  };
+  LogSink before = set_log_sink(count);
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  rlimit none = limit;
+  none.rlim_cur = 0;
+  ::setrlimit(RLIMIT_NOFILE, &none);
+  EXPECT_TRUE(pipes.wake(1));
+  EXPECT_TRUE(pipes.is_alive(2));
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+  set_log_sink(before);
+  EXPECT_EQ(complaints, 1);
+  EXPECT_FALSE(pipes.is_alive(2));
 }
 
 TEST(WakePipes, OpenRemovesThoseOfTheDead) {

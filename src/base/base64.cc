@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
+#include "weft/base/base64.h"
+
+#include <algorithm>
 #include <array>
+#include <cstdint>
 
-#include "durable/etcd/json.h"
-
-namespace weft::inline v0::durable::etcd {
+namespace weft::inline v0::detail {
 
 namespace {
 
@@ -57,4 +59,4 @@ std::optional<std::string> base64_decoded(std::string_view text) {
   return out;
 }
 
-}  // namespace weft::inline v0::durable::etcd
+}  // namespace weft::inline v0::detail
