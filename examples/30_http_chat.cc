@@ -83,7 +83,7 @@ Task<void> say(ws::Connection& room, std::string_view line) {
 Task<void> enter(net::Address where, std::string name, ws::ClientTalk talk) {
   net::TcpStream stream = or_throw(co_await net::TcpStream::connect(where));
   Result<ws::Close> end =
-      co_await ws::connect(std::move(stream), "localhost", "/rooms/" + name, std::move(talk));
+      co_await ws::connect(std::move(stream), "localhost", "/rooms/" + name, talk);
   if (or_throw(std::move(end)).code != ws::close_codes::normal) std::puts("cut off");
 }
 // [/guest]

@@ -94,7 +94,7 @@ class Showcase {
         nursery.start(print_tree_on_signal());
       }
       auto serve = [&]() -> Task<void> {
-        http::Server server(routes_);
+        http::Server server(routes_, {.limits = share_of(http::Limits(), context_.workers())});
         co_await server.serve(listener);
       };
       nursery.start(serve);

@@ -6,12 +6,12 @@
 
 #include "client_connection.h"
 #include "exchange.h"
+#include "peer_left.h"
 #include "pool.h"
 #include "weft/base/assert.h"
 #include "weft/core/ok.h"
 #include "weft/net/error.h"
 #include "weft/time/timeout.h"
-#include "weft/tls/error.h"
 
 namespace weft::inline v0::http {
 
@@ -25,7 +25,7 @@ using detail::Outgoing;
 // Where a request goes, and by way of whom.
 struct Route {
   Endpoint origin;
-  std::optional<Endpoint> proxy;
+  std::optional<Proxy> proxy;
 
   [[nodiscard]] bool has_tunnel() const noexcept { return proxy && origin.scheme == Scheme::https; }
   // Whoever has the same may have the same connection.
@@ -34,8 +34,8 @@ struct Route {
       return std::string(to_string(of.scheme)) + "://" + of.authority();
     };
     if (!proxy) return name(origin);
-    if (!has_tunnel()) return "by " + name(*proxy);
-    return name(origin) + " by " + name(*proxy);
+    if (!has_tunnel()) return "by " + name(proxy->where);
+    return name(origin) + " by " + name(proxy->where);
   }
 };
 
@@ -64,10 +64,18 @@ bool asks_for_codings(const ClientRequest& request, const ClientOptions& options
          !request.headers.find("range");
 }
 
-std::string head_of(const ClientRequest& request, bool is_absolute, const ClientOptions& options) {
+void append_authorization(std::string& head, const Proxy& proxy) {
+  if (proxy.authorization.empty()) return;
+  head.append("proxy-authorization: ").append(proxy.authorization).append("\r\n");
+}
+
+// `proxy`: who is sent it, if that is not the server nor a tunnel to it.
+std::string head_of(const ClientRequest& request, const Proxy* proxy,
+                    const ClientOptions& options) {
   std::string head(to_string(request.method));
-  head.append(" ").append(is_absolute ? request.url.to_string() : request.url.target());
+  head.append(" ").append(proxy ? request.url.to_string() : request.url.target());
   head.append(" HTTP/1.1\r\nhost: ").append(request.url.authority()).append("\r\n");
+  if (proxy && !request.headers.find("proxy-authorization")) append_authorization(head, *proxy);
   if (!options.user_agent.empty() && !request.headers.find("user-agent")) {
     head.append("user-agent: ").append(options.user_agent).append("\r\n");
   }
@@ -95,21 +103,25 @@ std::string head_of(const ClientRequest& request, bool is_absolute, const Client
   return head.append("\r\n");
 }
 
-// RFC 9110, 9.3.6: bytes to `where`, by way of the proxy at the other end of `transport`.
+// RFC 9110, 9.3.6: bytes to the origin, by way of the proxy at the other end of `transport`.
 Task<Result<std::unique_ptr<Transport>>> open_tunnel(std::unique_ptr<Transport> transport,
-                                                     const Endpoint& where,
+                                                     const Route& route,
                                                      const ClientLimits& limits) {
   ClientConnection proxy(std::move(transport), limits);
+  const Endpoint& where = route.origin;
   std::string host = where.host.find(':') == where.host.npos ? where.host : "[" + where.host + "]";
   host.append(":").append(std::to_string(where.port));  // the port always
   RequestBody none;
   Outgoing request;
   request.method = Method::connect;
-  request.head = "CONNECT " + host + " HTTP/1.1\r\nhost: " + host + "\r\n\r\n";
+  request.head = "CONNECT " + host + " HTTP/1.1\r\nhost: " + host + "\r\n";
+  append_authorization(request.head, *route.proxy);
+  request.head += "\r\n";
   request.body = &none;
   co_await ok(proxy.exchange(std::move(request)));
   detail::ResponseHead head;
   proxy.take_head(head);
+  if (head.status == 407) co_return std::unexpected(make_error_code(Error::proxy_wants_user));
   if (head.status / 100 != 2) co_return std::unexpected(make_error_code(Error::proxy_refused));
   ClientResponse::Upgraded tunnel = proxy.release();
   // TLS is begun by the client: whoever speaks first is not who we asked for.
@@ -122,10 +134,10 @@ Task<Result<std::unique_ptr<Transport>>> open_tunnel(std::unique_ptr<Transport> 
 Task<Result<std::unique_ptr<Transport>>> open(Connector& connector, const Route& route,
                                               const ClientLimits& limits) {
   if (!route.has_tunnel()) {
-    co_return co_await connector.connect(route.proxy ? *route.proxy : route.origin);
+    co_return co_await connector.connect(route.proxy ? route.proxy->where : route.origin);
   }
-  std::unique_ptr<Transport> transport = co_await ok(connector.connect(*route.proxy));
-  transport = co_await ok(open_tunnel(std::move(transport), route.origin, limits));
+  std::unique_ptr<Transport> transport = co_await ok(connector.connect(route.proxy->where));
+  transport = co_await ok(open_tunnel(std::move(transport), route, limits));
   co_return co_await connector.secure(std::move(transport), route.origin);
 }
 
@@ -190,9 +202,8 @@ Task<void> skip(ClientExchange& exchange, std::uint64_t bytes_max) {
 // Whether it may be sent once more, on a new connection.
 bool may_retry(const ClientRequest& request, ClientConnection& connection,
                const std::error_code& error) {
-  bool was_closed = error == net::Error::unexpected_end || error == tls::Error::truncated ||
-                    error == std::errc::connection_reset || error == std::errc::broken_pipe;
-  if (!was_closed || connection.has_answered() || request.body.is_streamed()) return false;
+  if (!detail::peer_left(error) || connection.has_answered() || request.body.is_streamed())
+    return false;
   return is_idempotent(request.method) || connection.bytes_sent() == 0;
 }
 
@@ -242,19 +253,19 @@ Task<Result<ClientResponse>> Client::request(ClientRequest request) {
 // One request, one response.
 Task<Result<std::unique_ptr<ClientExchange>>> Client::ask(ClientRequest& request) {
   const ClientLimits& limits = pool_->limits();
-  Result<std::optional<Endpoint>> proxy = options_.proxies.find(request.url.origin());
+  Result<std::optional<Proxy>> proxy = options_.proxies.find(request.url.origin());
   if (!proxy) co_return std::unexpected(proxy.error());
   Route route{request.url.origin(), std::move(*proxy)};
-  bool is_absolute = route.proxy && !route.has_tunnel();
+  const Proxy* asked = route.proxy && !route.has_tunnel() ? &*route.proxy : nullptr;
 
   Outgoing outgoing;
   outgoing.method = request.method;
-  outgoing.head = head_of(request, is_absolute, options_);
+  outgoing.head = head_of(request, asked, options_);
   outgoing.body = &request.body;
   outgoing.expects_continue = request.expects_continue && !request.body.is_none();
   outgoing.wants_upgrade = !request.upgrade.empty();
 
-  Lease lease = co_await pool_->lease(route.key());
+  Lease lease = co_await ok(pool_->lease(route.key()));
   bool was_kept = lease.take_kept();
   if (!was_kept) co_await ok(connect(lease, *options_.connector, route, limits));
   Result<void> done = co_await lease.connection()->exchange(outgoing);

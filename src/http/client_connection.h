@@ -74,7 +74,7 @@ class ClientConnection final : private BodySink {
   [[nodiscard]] ClientResponse::Upgraded release();
   void close() noexcept {
     if (!transport_) return;
-    if (is_reusable()) transport_->say_goodbye();
+    transport_->say_goodbye();  // a request has its own end: this makes none of what was not sent
     transport_->close();
   }
 

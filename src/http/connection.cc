@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "append.h"
+#include "authority.h"
+#include "peer_left.h"
 #include "read_at.h"
 #include "weft/base/log.h"
 #include "weft/base/steady_clock.h"
@@ -29,12 +31,6 @@ using std::chrono::nanoseconds;
 // A piece of a body that is not copied into the output: it leaves from where it is.
 constexpr std::size_t kCopiedMax = 16 * 1024;
 
-// Framing of a chunked body, beside Limits::head_bytes_max: a chunk of one byte has five of it, and may have an extension.
-constexpr std::uint64_t kFramingPerByteMax = 16;
-
-// What linger() reads at most.
-constexpr std::size_t kLingerBytesMax = 256 * 1024;
-
 class Digits {
  public:
   explicit Digits(std::uint64_t number, int base = 10) noexcept
@@ -48,18 +44,6 @@ class Digits {
 
 void append_chunk_size(std::string& text, std::size_t bytes) {
   append(text, Digits(bytes, 16), "\r\n");
-}
-
-// RFC 9110, 7.2; RFC 9112, 3.2: one, and nothing in it that a host cannot have.
-bool is_host(std::string_view host) noexcept {
-  static constexpr std::array<bool, 256> kForbidden = [] {
-    std::array<bool, 256> is{};
-    for (char c : std::string_view(" \t,/@?#\\")) is[static_cast<unsigned char>(c)] = true;
-    return is;
-  }();
-  bool is = true;  // of every character: without a branch
-  for (char c : host) is &= !kForbidden[static_cast<unsigned char>(c)];
-  return is;
 }
 
 std::string describe(std::exception_ptr error) {
@@ -77,6 +61,8 @@ int status_of(const std::error_code& error) noexcept {
   if (error == Error::body_too_large) return 413;
   if (error == Error::body_timeout) return 408;
   if (error == Error::bad_body) return 400;
+  // RFC 9112, 8: incomplete. Who has left will not read it, but it is not the handler's failure.
+  if (peer_left(error)) return 400;
   return 500;
 }
 
@@ -137,11 +123,22 @@ Task<void> Http1Connection::run() {
     if (stop == Stop::more) {
       overtaken_.disarm();
       if (has_output() && !write_now()) {
+        if (Descriptor* socket = shared_wait()) {
+          WrittenAndRead outcome = co_await write_and_read(
+              *socket, begin_sending(), {limits().write_timeout, limits().idle_timeout}, *this);
+          if (outcome.write_error) break;
+          after = after_exchange(std::move(outcome));
+          continue;
+        }
         Result<void> written = co_await write_out();
         if (!written) break;
       }
       milliseconds timeout = prepare_wait();
-      if (waits_for_request_ && is_stopping_) break;
+      if (waits_for_request_ && is_stopping_) {
+        after = After::
+            linger;  // the next request may be on its way, and a reset would overtake our last answer
+        continue;
+      }
       Result<PooledBytes> more = co_await transport_.read_within(timeout);
       after = after_wait(std::move(more));
     } else if (stop == Stop::failed || !prepare(stop == Stop::head)) {
@@ -184,8 +181,7 @@ Task<void> Http1Connection::run() {
 
 // Returns: how long.
 milliseconds Http1Connection::prepare_wait() {
-  // Empty lines are no request yet.
-  waits_for_request_ = parser_.head().find_first_not_of("\r\n") == std::string_view::npos;
+  waits_for_request_ = !parser_.has_begun();
   if (waits_for_request_) {
     rest();
     return limits().idle_timeout;
@@ -203,7 +199,7 @@ void Http1Connection::rest() noexcept {
   sent_ = 0;
   sending_.clear();
   if (out_.capacity() < sending_.capacity()) out_.swap(sending_);
-  if (sending_.capacity() > std::string().capacity()) sending_ = std::string();
+  if (sending_.capacity() > std::string().capacity()) std::string().swap(sending_);
   Workspace none;
   bool is_worth_it =
       out_.capacity() > std::string().capacity() && out_.capacity() <= Workspaces::kOutputBytesMax;
@@ -261,8 +257,9 @@ bool Http1Connection::prepare(bool has_body) {
     }
   }
   bool is_1_1 = parser_.minor_version() == 1;
-  if (hosts > 1 || (hosts == 0 && is_1_1) || !is_host(host)) {
-    return parser_.refuse(400, "there is not exactly one host");
+  // RFC 9110, 7.2: an empty one is of a target that has no host.
+  if (hosts > 1 || (hosts == 0 && is_1_1) || (!host.empty() && !is_authority(host))) {
+    return parser_.refuse(400, "there is not exactly one host, or it is malformed");
   }
   if (parser_.method() == Method::connect) {
     return parser_.refuse(501, "this server is no proxy for CONNECT");
@@ -275,24 +272,28 @@ bool Http1Connection::prepare(bool has_body) {
   body_waited_ = nanoseconds(0);
   body_error_.clear();
   is_chunked_ = false;
-  framing_read_ = 0;
   peer_goes_on_ = parser_.keeps_alive();
   body_.reset(*this, has_body ? parser_.content_length() : 0, limits().body_bytes_max);
   response_.reset(*this);
   if (!parser_.keeps_alive() || is_stopping_ || requests_ >= limits().requests_max) {
     response_.close_after();
   }
-  if (!RequestBuilder::build(request_,
-                             {.method = parser_.method(),
-                              .version = is_1_1 ? Version::http_1_1 : Version::http_1_0,
-                              .method_name = parser_.method_name(),
-                              .target = parser_.target(),
-                              .authority = host,
-                              .headers = headers},
-                             body_)) {
+  RequestBuilder::Target target =
+      RequestBuilder::build(request_,
+                            {.method = parser_.method(),
+                             .version = is_1_1 ? Version::http_1_1 : Version::http_1_0,
+                             .method_name = parser_.method_name(),
+                             .target = parser_.target(),
+                             .authority = host,
+                             .headers = headers},
+                            body_);
+  if (target == RequestBuilder::Target::good) [[likely]]
+    return true;
+  if (target == RequestBuilder::Target::malformed) {
     return parser_.refuse(400, "the target is malformed");
   }
-  return true;
+  return transport_.is_encrypted() ||
+         parser_.refuse(421, "an https resource is not answered for in the clear");
 }
 
 Task<Result<std::size_t>> Http1Connection::read_body(std::span<std::byte> buffer) {
@@ -329,16 +330,12 @@ Task<Result<std::size_t>> Http1Connection::read_body(std::span<std::byte> buffer
       input_.add(std::move(*more), parser_, true);
     }
     MessageParser::Step step = parser_.walk(input_.next().substr(0, buffer.size()), buffer);
-    if (step.stop == Stop::failed) co_return fail(make_error_code(Error::bad_body));
     input_.take(step.taken);
     message_is_read_ = step.stop == Stop::message;
     body_read_ += parser_.body_bytes();
-    framing_read_ += step.taken - parser_.body_bytes();
-    // Sizes of chunks that have no end, or chunks of nothing but framing.
-    if (framing_read_ > limits().head_bytes_max + kFramingPerByteMax * body_read_) {
-      co_return fail(make_error_code(Error::bad_body));
-    }
+    // In the order of the bytes: what was too much came before what is bad.
     if (body_read_ > body_.bytes_max()) co_return fail(make_error_code(Error::body_too_large));
+    if (step.stop == Stop::failed) co_return fail(make_error_code(Error::bad_body));
     if (parser_.body_bytes() > 0) co_return parser_.body_bytes();
   }
   co_return 0;
@@ -384,10 +381,16 @@ void Http1Connection::Overtaken::wake() noexcept {
   if (scope_->is_cancelled()) return;
   if (connection_.write_now()) return;
   try {
-    writing_ = connection_.write_out().start(*scope_);  // what goes wrong is in write_error_
+    writing_ = write().start(*scope_);  // what goes wrong is in write_error_
+    is_starting_ = true;
   } catch (...) {
-    return;  // no memory, or the loop is about to end: then they leave later, if at all
+    return;  // no memory: then they leave later, if at all
   }
+}
+
+Task<Result<void>> Http1Connection::Overtaken::write() {
+  is_starting_ = false;
+  co_return co_await connection_.write_out();
 }
 
 // Limits::requests_in_progress_max: the answer is the server's own, and the connection goes on.
@@ -652,86 +655,6 @@ Task<Result<void>> Http1Connection::flush(Response&) {
   co_return co_await write_out();
 }
 
-std::error_code Http1Connection::as_write_error(const std::error_code& error) const noexcept {
-  return error == std::errc::timed_out ? make_error_code(Error::write_timeout) : error;
-}
-
-// Returns: whether all of it has left, without waiting. What has not is write_out()'s.
-bool Http1Connection::write_now() {
-  if (write_turn_.is_locked() || write_error_ || sent_ < sending_.size()) return false;
-  std::size_t count = transport_.try_write(std::as_bytes(std::span(out_)));
-  if (count == 0) return false;
-  answer_at_ = 0;
-  bool is_all = count == out_.size();
-  if (!is_all) {
-    sending_.swap(out_);
-    sent_ = count;
-  }
-  out_.clear();
-  return is_all;
-}
-
-// One at a time: a handler may read the body in one task and write in another. What comes into out_ meanwhile is not touched
-// by the kernel, because what it has in hand lies in sending_.
-Task<Result<void>> Http1Connection::write_out(Piece piece) {
-  LocalMutexGuard turn = co_await write_turn_.lock();
-  if (write_error_) co_return std::unexpected(write_error_);
-  // What a cancelled write has left goes first, and what was written since then right behind it.
-  sending_.erase(0, sent_);
-  sent_ = 0;
-  if (sending_.empty()) {
-    sending_.swap(out_);
-  } else {
-    sending_ += out_;
-    out_.clear();
-  }
-  answer_at_ = 0;
-  std::string_view before = piece.before, after = piece.after;
-  std::span<const std::byte> bytes = piece.bytes;
-  while (true) {
-    std::array<net::Part, 4> parts{net::Part(std::string_view(sending_).substr(sent_)),
-                                   net::Part(before), net::Part(bytes), net::Part(after)};
-    std::span<net::Part> rest(parts);
-    net::drop_front(rest, 0);
-    if (rest.empty()) co_return {};
-    std::span<const net::Part> list(rest);
-    Result<std::size_t> count = co_await transport_.write_some_within(limits().write_timeout, list);
-    if (!count) co_return std::unexpected(write_error_ = as_write_error(count.error()));
-    std::size_t left = *count;
-    auto take = [&left](std::size_t size) {
-      std::size_t taken = std::min(left, size);
-      left -= taken;
-      return taken;
-    };
-    sent_ += take(sending_.size() - sent_);
-    before.remove_prefix(take(before.size()));
-    bytes = bytes.subspan(take(bytes.size()));
-    after.remove_prefix(take(after.size()));
-  }
-}
-
-// The last bytes leave. `lingers`: something may still be on its way to us; so it may when the end was not the peer's idea.
-Task<void> Http1Connection::end(bool lingers) {
-  Result<void> written = co_await write_out();
-  if (!written) co_return;
-  // To a peer that reads until the end, TLS's farewell would say that this was all (H4).
-  Task<Result<void>> ending = is_broken_ ? transport_.cut_write() : transport_.shutdown_write();
-  Result<void> shut = co_await within(limits().linger_timeout, std::move(ending));
-  if (shut && (lingers || peer_goes_on_ || !input_.next().empty())) co_await linger();
-}
-
-// Reads what is still on its way, so that the kernel does not reset the connection and our last answer with it.
-Task<void> Http1Connection::linger() {
-  auto drop = [this]() -> Task<void> {
-    for (std::size_t dropped = 0; dropped < kLingerBytesMax;) {
-      Result<PooledBytes> bytes = co_await transport_.read();
-      if (!bytes || bytes->empty()) co_return;
-      dropped += bytes->size();
-    }
-  };
-  co_await timeout(limits().linger_timeout, drop);
-}
-
 void Http1Connection::note_access(std::string_view method, std::string_view target) {
   const auto& access_log = server_.options().access_log;
   if (!access_log) return;
@@ -754,7 +677,9 @@ void Http1Connection::note_access(std::string_view method, std::string_view targ
 Task<Result<Connection::Upgraded>> Http1Connection::upgrade(Response& response,
                                                             std::string_view protocol) {
   if (response.has_begun()) throw UsageError("Connection::upgrade() after the answer was begun");
-  if (!parser_.wants_upgrade() || !message_is_read_ || request_.version() == Version::http_1_0) {
+  // RFC 9110, 7.8: not to a protocol that the client has not named.
+  bool is_offered = parser_.wants_upgrade() && request_.headers().has_token("upgrade", protocol);
+  if (!is_offered || !message_is_read_ || request_.version() == Version::http_1_0) {
     co_return std::unexpected(std::make_error_code(std::errc::not_supported));
   }
   HeaderLines upgrade;

@@ -14,6 +14,7 @@
 #include "weft/base/intrusive_list.h"
 #include "weft/core/started_task.h"
 #include "weft/http/server.h"
+#include "weft/http/write_and_read.h"
 #include "weft/sync/local_mutex.h"
 #include "weft/time/sleep.h"
 
@@ -22,6 +23,7 @@ namespace weft::inline v0::http::detail {
 class Http1Connection final : public ServedConnection,
                               private BodySource,
                               private ResponseSink,
+                              private WriteListener,
                               private Connection {
  public:
   Http1Connection(Server& server, Transport& transport);
@@ -73,6 +75,11 @@ class Http1Connection final : public ServedConnection,
   [[gnu::noinline]] Task<Result<void>> write_out(Piece piece = {});
   [[gnu::noinline]] Task<Result<void>> write_large(std::span<const std::byte> bytes);
   [[nodiscard]] bool write_now();
+  // What the next wait reads from and writes to at once; null: it cannot, or there is more to it.
+  [[nodiscard]] Descriptor* shared_wait() noexcept;
+  [[nodiscard]] std::span<const std::byte> begin_sending() noexcept;
+  [[nodiscard]] bool written() noexcept override;
+  [[nodiscard]] After after_exchange(WrittenAndRead outcome);
   [[nodiscard]] bool has_output() const noexcept {
     return !out_.empty() || sent_ < sending_.size();
   }
@@ -117,6 +124,8 @@ class Http1Connection final : public ServedConnection,
     void disarm() noexcept {
       if (std::exchange(is_armed_, false)) alarm_.disarm();
     }
+    // Whether somebody is about to write, and has not begun.
+    [[nodiscard]] bool is_starting() const noexcept { return is_starting_; }
     // At the end of run(), however that comes: it must not ring without the scope that it starts its child in.
     class Disarms {
      public:
@@ -133,12 +142,14 @@ class Http1Connection final : public ServedConnection,
     void wake() noexcept override;
     bool cancel_with(const CancelReason&) noexcept override { return false; }
     [[nodiscard]] weft::detail::Strand* waiting() const noexcept override { return nullptr; }
+    Task<Result<void>> write();
 
     Http1Connection& connection_;
     Scope* scope_ = nullptr;
     weft::detail::Alarm alarm_;
     StartedTask<Result<void>> writing_;
     bool is_armed_ = false;
+    bool is_starting_ = false;
   };
 
   // Whoever does not get to the end of it has broken the answer.
@@ -162,8 +173,7 @@ class Http1Connection final : public ServedConnection,
   std::size_t sent_ = 0;       // of sending_
   LocalMutex write_turn_{"http output"};
   Overtaken overtaken_{*this};
-  std::error_code write_error_;     // the first: nothing leaves any more
-  std::uint64_t framing_read_ = 0;  // of a chunked body
+  std::error_code write_error_;  // the first: nothing leaves any more
   std::uint64_t requests_ = 0;
   std::uint64_t body_read_ = 0;
   std::chrono::nanoseconds body_waited_{0};  // for it

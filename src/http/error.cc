@@ -51,13 +51,23 @@ class Category final : public std::error_category {
                "(TcpConnector does)";
       case Error::bad_proxy:
         return "the proxy in ClientOptions::proxies (or in the environment) is no URL of http, nor "
-               "host:port";
+               "host:port, nor one with user:password@ in front of the host";
       case Error::proxy_refused:
         return "the proxy refused to open a tunnel";
+      case Error::proxy_wants_user:
+        return "the proxy wants to know who asks, or knows nobody of that name: write "
+               "http://user:password@host:port";
       case Error::bad_coding:
         return "the body is not what its content-encoding says, or ends too early";
       case Error::expanded_too_much:
         return "the body, decoded, is larger than ClientLimits::expansion_max times what was sent";
+      case Error::pool_timeout:
+        return "no connection to this server became free within ClientLimits::pool_timeout: allow "
+               "more by connections_per_origin_max, or read responses to their end sooner";
+      case Error::pool_full:
+        return "ClientLimits::waiters_per_origin_max requests wait for a connection to this server "
+               "already: ask for less at a time, or allow more connections by "
+               "connections_per_origin_max";
     }
     return "unknown error " + std::to_string(code);
   }

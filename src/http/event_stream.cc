@@ -86,10 +86,10 @@ void EventStream::end(EventStreamEnd why) noexcept {
   if (nursery_) nursery_->cancel();
 }
 
-Task<EventStreamEnd> serve_events(const Request& request, Response& response,
-                                  Connection& connection,
-                                  std::function<Task<void>(EventStream&)> body,
-                                  EventStreamOptions options) {
+Task<EventStreamEnd> detail::serve_events(const Request& request, Response& response,
+                                          Connection& connection,
+                                          std::function<Task<void>(EventStream&)> body,
+                                          EventStreamOptions options) {
   // Not the notice itself ends the stream: it comes in the middle of the server's own work.
   class StopNotice {
    public:

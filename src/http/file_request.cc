@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 
 #include "date.h"
 
@@ -30,12 +31,24 @@ bool matches(std::string_view list, std::string_view etag, Compare how) noexcept
   return false;
 }
 
-// Returns: nothing if it is not a number that is written in digits only.
+// The same of all fields of that name, which are one list (RFC 9110, 5.3). Nothing: there is none.
+std::optional<bool> find_match(const Headers& headers, std::string_view name, std::string_view etag,
+                               Compare how) noexcept {
+  std::optional<bool> found;
+  for (const Header& field : headers) {
+    if (!equal_ignoring_case(field.name, name)) continue;
+    found = found.value_or(false) || matches(field.value, etag, how);
+  }
+  return found;
+}
+
+// Returns: nothing if it is not a number that is written in digits only. One that is too large is larger than any file.
 std::optional<std::uint64_t> number(std::string_view digits) noexcept {
   std::uint64_t value = 0;
   auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (digits.empty() || error != std::errc() || end != digits.data() + digits.size())
-    return std::nullopt;
+  if (digits.empty() || end != digits.data() + digits.size()) return std::nullopt;
+  if (error == std::errc::result_out_of_range) return std::numeric_limits<std::uint64_t>::max();
+  if (error != std::errc()) return std::nullopt;
   return value;
 }
 
@@ -43,7 +56,7 @@ std::optional<std::uint64_t> number(std::string_view digits) noexcept {
 FileAnswer range_of(std::string_view text, std::uint64_t size) {
   FileAnswer whole{.status = 200, .range = {.offset = 0, .bytes = size}};
   constexpr std::string_view kUnit = "bytes=";
-  if (!text.starts_with(kUnit)) return whole;
+  if (!equal_ignoring_case(text.substr(0, kUnit.size()), kUnit)) return whole;  // 14.1
   text.remove_prefix(kUnit.size());
   std::size_t dash = text.find('-');
   if (dash == text.npos || text.find(',') != text.npos) return whole;
@@ -74,14 +87,14 @@ bool range_is_for(const FileIdentity& file, std::optional<std::string_view> cond
 // The order is that of RFC 9110, 13.2.2.
 FileAnswer answer_for(const Headers& headers, Method method, const FileIdentity& file) {
   bool reads = method == Method::get || method == Method::head;
-  if (auto tags = headers.find("if-match")) {
-    if (!matches(*tags, file.etag, Compare::strong)) return {.status = 412, .range = {}};
+  if (auto found = find_match(headers, "if-match", file.etag, Compare::strong)) {
+    if (!*found) return {.status = 412, .range = {}};
   } else if (auto date = headers.find("if-unmodified-since")) {
     auto since = parse_http_date(*date);
     if (since && file.modified > *since) return {.status = 412, .range = {}};
   }
-  if (auto tags = headers.find("if-none-match")) {
-    if (matches(*tags, file.etag, Compare::weak)) return {.status = reads ? 304 : 412, .range = {}};
+  if (auto found = find_match(headers, "if-none-match", file.etag, Compare::weak)) {
+    if (*found) return {.status = reads ? 304 : 412, .range = {}};
   } else if (auto date = headers.find("if-modified-since"); date && reads) {
     auto since = parse_http_date(*date);
     if (since && file.modified <= *since) return {.status = 304, .range = {}};

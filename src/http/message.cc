@@ -2,49 +2,21 @@
 #include "weft/http/message.h"
 
 #include <algorithm>
-#include <array>
 #include <functional>
 
 #include "append.h"
+#include "characters.h"
 #include "weft/base/assert.h"
 
 namespace weft::inline v0::http {
 
 namespace {
 
+using detail::all_in;
+using detail::trimmed;
+
 constexpr char lower(char c) noexcept {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
-
-// RFC 9110, 5.6.2.
-constexpr std::array<bool, 256> kTokenCharacters = [] {
-  std::array<bool, 256> is{};
-  for (char c = '0'; c <= '9'; ++c) is[static_cast<unsigned char>(c)] = true;
-  for (char c = 'a'; c <= 'z'; ++c) is[static_cast<unsigned char>(c)] = true;
-  for (char c = 'A'; c <= 'Z'; ++c) is[static_cast<unsigned char>(c)] = true;
-  for (char c : std::string_view("!#$%&'*+-.^_`|~")) is[static_cast<unsigned char>(c)] = true;
-  return is;
-}();
-
-// Of every character, and not only until the first that is wrong: so it has no branches, and is done in a few instructions.
-bool all_in(const std::array<bool, 256>& set, std::string_view text) noexcept {
-  bool all = true;
-  for (char c : text) all &= set[static_cast<unsigned char>(c)];
-  return all;
-}
-
-// RFC 9110, 5.5: no control characters but the tab.
-constexpr std::array<bool, 256> kValueCharacters = [] {
-  std::array<bool, 256> is{};
-  for (std::size_t c = 0; c < is.size(); ++c) is[c] = (c >= 0x20 && c != 0x7f) || c == '\t';
-  return is;
-}();
-
-std::string_view trimmed(std::string_view text) noexcept {
-  auto is_space = [](char c) { return c == ' ' || c == '\t'; };
-  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
-  return text;
 }
 
 int hex_digit(char c) noexcept {
@@ -229,15 +201,24 @@ bool Headers::has_token(std::string_view name, std::string_view token) const noe
   });
 }
 
-void HeaderLines::add(std::string_view name, std::string_view value) {
-  if (name.empty() || !all_in(kTokenCharacters, name)) {
+// Before anything is changed: who is refused has lost nothing.
+void HeaderLines::require_field(std::string_view name, std::string_view value) {
+  if (name.empty() || !all_in(detail::kTokenCharacters, name)) {
     throw UsageError("\"" + std::string(name) + "\" is no name of a header field");
   }
-  if (!all_in(kValueCharacters, value)) {
+  if (!all_in(detail::kValueCharacters, value)) {
     throw UsageError("the value of header field " + std::string(name) +
                      " has a line break or another control character in it");
   }
-  if (is_own(name) || is_own(value)) return add(std::string(name), std::string(value));
+}
+
+void HeaderLines::add(std::string_view name, std::string_view value) {
+  require_field(name, value);
+  append(name, value);
+}
+
+void HeaderLines::append(std::string_view name, std::string_view value) {
+  if (is_own(name) || is_own(value)) return append(std::string(name), std::string(value));
   const std::size_t at = text_.size();
   lines_.push_back({.at = at, .name_bytes = name.size(), .value_bytes = value.size()});
   detail::append(text_, name, ": ", value, "\r\n");
@@ -245,8 +226,9 @@ void HeaderLines::add(std::string_view name, std::string_view value) {
 
 void HeaderLines::set(std::string_view name, std::string_view value) {
   if (is_own(name) || is_own(value)) return set(std::string(name), std::string(value));
+  require_field(name, value);
   remove(name);
-  add(name, value);
+  append(name, value);
 }
 
 void HeaderLines::remove(std::string_view name) noexcept {

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-// MessageParser: llhttp, walked over bytes that may come in any pieces, and what it found as views.
+// MessageParser: llhttp, walked over bytes that may come in any pieces, and what it found as views. Chunks are ChunkReader's: to llhttp a
+// message that has them ends with its head.
 //
 // It looks at every byte once. Between the pieces of a head, whoever holds the bytes may move them: moved() tells.
 //
 // Invariants
 //   P1  the head's views lie in one contiguous stretch of memory, from begin() of the first piece on.
 //   P2  walk() stops behind the head exactly if a body follows, and behind the message always.
+//   P3  whether it refuses, and behind which message, depends on the bytes alone and never on the pieces that they come in. (Of
+//       bytes that break two rules, the pieces may decide which one is named.)
+//   P4  the head of a response lies in memory that may be written: where a line goes on in the next, spaces are put.
 #include <llhttp/llhttp.h>
 
 #include <cstddef>
@@ -17,6 +21,7 @@
 #include <string_view>
 #include <vector>
 
+#include "chunks.h"
 #include "weft/http/message.h"
 
 namespace weft::inline v0::http::detail {
@@ -48,7 +53,9 @@ class MessageParser {
   void moved(const char* from, const char* to) noexcept;
   // The next message begins; its views are gone. The memory for them is kept.
   void begin() noexcept;
-  // The same, when none will come for a while: hands that memory over, in exchange for none. work() takes some.
+  // Whether a byte of it has come. Empty lines are none yet; half of one is.
+  [[nodiscard]] bool has_begun() const noexcept;
+  // The same as begin(), when none will come for a while: hands that memory over, in exchange for none. work() takes some.
   void rest(std::vector<Header>& fields) noexcept;
   void work(std::vector<Header>& fields) noexcept { fields_.swap(fields); }
 
@@ -62,10 +69,7 @@ class MessageParser {
   [[nodiscard]] int status() const noexcept { return parser_.status_code; }
   [[nodiscard]] int minor_version() const noexcept { return parser_.http_minor; }
   [[nodiscard]] int major_version() const noexcept { return parser_.http_major; }
-  [[nodiscard]] bool is_chunked() const noexcept { return (head_flags_ & F_CHUNKED) != 0; }
-  [[nodiscard]] bool has_transfer_encoding() const noexcept {
-    return (head_flags_ & F_TRANSFER_ENCODING) != 0;
-  }
+  [[nodiscard]] bool is_chunked() const noexcept { return codings_.last_is_chunked; }
   // Nothing: chunked, or (a response) until the end.
   [[nodiscard]] std::optional<std::uint64_t> content_length() const noexcept { return length_; }
   [[nodiscard]] bool keeps_alive() const noexcept { return keeps_alive_; }
@@ -100,18 +104,20 @@ class MessageParser {
   static int on_value(llhttp_t*, const char* at, std::size_t length) noexcept;
   static int on_head(llhttp_t*) noexcept;
   static int on_body(llhttp_t*, const char* at, std::size_t length) noexcept;
-  static int on_chunk(llhttp_t*) noexcept;
-  static int on_extension(llhttp_t*, const char* at, std::size_t length) noexcept;
   static int on_message(llhttp_t*) noexcept;
 
   int fail(int status, const char* text) noexcept;
   void fail_as(llhttp_errno_t error, std::string_view bytes) noexcept;
+  [[nodiscard]] bool is_unknown_method(llhttp_errno_t error, const char* begin,
+                                       const char* at) const noexcept;
   // What llhttp lets pass: docs/design/http.md.
   [[nodiscard]] bool examine();
   [[nodiscard]] bool examine_request_line(std::string_view line) noexcept;
   [[nodiscard]] bool examine_status_line() noexcept;
   [[nodiscard]] bool lines_are_whole(const char* first) noexcept;
-  [[nodiscard]] bool trailers_are_whole(std::string_view bytes) noexcept;
+  [[nodiscard]] bool unfold(const char* first) noexcept;
+  [[nodiscard]] Step walk_chunks(std::string_view bytes, std::span<std::byte> body) noexcept;
+  void read_codings() noexcept;
   [[nodiscard]] bool examine_coding() noexcept;
   [[nodiscard]] bool response_has_body() noexcept;
 
@@ -124,19 +130,25 @@ class MessageParser {
   bool keeps_alive_ = false;
   bool wants_upgrade_ = false;
   bool ends_at_close_ = false;
-  bool in_trailers_ = false;
-  char trailer_byte_ = '\n';  // the last one that was looked at
+  bool in_chunks_ = false;
   Method asked_ = Method::get;
   std::uint16_t head_flags_ = 0;
   int failure_ = 0;
   const char* failure_text_ = "";
   HeadLimits limits_;
-  std::size_t aside_bytes_ = 0;  // of trailers and of chunks' extensions
+  // All elements of Transfer-Encoding.
+  struct Codings {
+    std::uint32_t fields = 0, chunked = 0, others = 0;
+    bool has_empty_field = false;
+    bool last_is_chunked = false;
+  };
+  Codings codings_;
   std::optional<std::uint64_t> length_;
   std::string_view head_, target_;
   std::vector<Header> fields_;
   std::span<std::byte> body_;
   std::size_t body_bytes_ = 0;
+  ChunkReader chunks_;
 };
 
 }  // namespace weft::inline v0::http::detail

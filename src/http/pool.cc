@@ -2,9 +2,12 @@
 #include "pool.h"
 
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "weft/core/thread_state.h"
+#include "weft/http/error.h"
+#include "weft/time/timeout.h"
 
 namespace weft::inline v0::http::detail {
 
@@ -60,19 +63,34 @@ void Lease::end() noexcept {
 
 // --- ClientPool -------------------------------------------------------------------------------------
 
-Task<Lease> ClientPool::lease(std::string key) {
+Task<Result<Lease>> ClientPool::lease(std::string key) {
   std::shared_ptr<PoolOrigin>& known = origins_[key];
   if (!known) known = std::make_shared<PoolOrigin>(key, limits_.connections_per_origin_max);
   struct Waiting {
     ClientPool& pool;
     std::shared_ptr<PoolOrigin> origin;
-    Waiting(ClientPool& in, std::shared_ptr<PoolOrigin> on) : pool(in), origin(std::move(on)) {}
+    Waiting(ClientPool& in, std::shared_ptr<PoolOrigin> on) : pool(in), origin(std::move(on)) {
+      ++origin->waiting;
+    }
     ~Waiting() {
-      if (origin) pool.forget(std::move(origin));
+      if (origin) pool.forget(done());
+    }
+    std::shared_ptr<PoolOrigin> done() noexcept {
+      --origin->waiting;
+      return std::move(origin);
     }
   } waiting(*this, known);
-  SemaphorePermit permit = co_await waiting.origin->permits.acquire();
-  co_return Lease(shared_from_this(), std::move(waiting.origin), std::move(permit));
+  // Who finds a place does not wait, and has no clock to set.
+  std::optional<SemaphorePermit> permit = waiting.origin->permits.try_acquire();
+  if (!permit) {
+    if (waiting.origin->waiting > limits_.waiters_per_origin_max) {
+      co_return std::unexpected(make_error_code(Error::pool_full));
+    }
+    auto granted = co_await timeout(limits_.pool_timeout, waiting.origin->permits.acquire());
+    if (!granted) co_return std::unexpected(make_error_code(Error::pool_timeout));
+    permit = std::move(*granted);
+  }
+  co_return Lease(shared_from_this(), waiting.done(), std::move(*permit));
 }
 
 // The newest one: it is the least likely to have been closed. One that has is closed here too.

@@ -6,7 +6,8 @@
 //   Q1  of one origin never more than connections_per_origin_max connections are open: who has a permit has one, and
 //       takes a kept one before it opens another.
 //   Q2  a kept connection is_reusable(), holds no buffer, and has an alarm that closes it.
-//   Q3  an origin is forgotten when it has neither a connection nor anybody who waits for one.
+//   Q3  of one origin never more than waiters_per_origin_max wait for a permit, and none for longer than pool_timeout.
+//   Q4  an origin is forgotten when it has neither a connection nor anybody who waits for one.
 #include <cstddef>
 #include <map>
 #include <memory>
@@ -31,6 +32,7 @@ struct PoolOrigin {
   std::string key;
   Semaphore permits;
   std::size_t kept = 0;
+  std::size_t waiting = 0;  // for a permit
 };
 
 // A connection that nobody uses.
@@ -89,8 +91,8 @@ class ClientPool final : public std::enable_shared_from_this<ClientPool> {
   ClientPool& operator=(const ClientPool&) = delete;
   ~ClientPool() { close_kept(); }
 
-  // Waits for a place.
-  Task<Lease> lease(std::string key);
+  // Waits for a place, in line, for ClientLimits::pool_timeout. Errors: Error::pool_timeout, Error::pool_full.
+  Task<Result<Lease>> lease(std::string key);
   // No more connections are kept.
   void close() noexcept {
     is_closed_ = true;
@@ -112,7 +114,7 @@ class ClientPool final : public std::enable_shared_from_this<ClientPool> {
   void close_kept(PoolOrigin& origin) noexcept;
   // Closes it, unless it was taken out.
   void remove(IdleConnection& idle) noexcept;
-  // Of somebody who has done with it (Q3).
+  // Of somebody who has done with it (Q4).
   void forget(std::shared_ptr<PoolOrigin> origin) noexcept;
 
   const ClientLimits limits_;

@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "weft/base/base64.h"
 #include "weft/http/client.h"
+#include "weft/http/message.h"
 
 namespace weft::inline v0::http {
 
@@ -37,17 +39,53 @@ bool means(std::string_view entry, const Endpoint& where) {
          (before == 0 || host[before - 1] == '.');
 }
 
+// RFC 7617, 2. Nothing: it cannot be said so.
+std::optional<std::string> authorization_of(std::string_view user_and_password) {
+  std::size_t colon = std::min(user_and_password.find(':'), user_and_password.size());
+  std::optional<std::string> user = percent_decoded(user_and_password.substr(0, colon));
+  std::string_view rest = user_and_password.substr(colon);
+  if (!rest.empty()) rest.remove_prefix(1);
+  std::optional<std::string> password = percent_decoded(rest);
+  if (!user || !password || user->find(':') != user->npos) return std::nullopt;
+  std::string both = *user + ":" + *password;
+  auto is_control = [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; };
+  if (std::ranges::any_of(both, is_control)) return std::nullopt;
+  return "Basic " + ::weft::detail::base64_encoded(both);
+}
+
+// "http://user:password@host:port/", or a part of that.
+std::optional<Proxy> parse(std::string text) {
+  Proxy proxy;
+  if (text.find("://") == text.npos) text = "http://" + text;
+  std::size_t from = text.find("://") + 3;
+  std::size_t at = text.rfind('@', text.find_first_of("/?#", from));
+  if (at != text.npos && at >= from) {
+    std::optional<std::string> authorization =
+        authorization_of(std::string_view(text).substr(from, at - from));
+    if (!authorization) return std::nullopt;
+    proxy.authorization = std::move(*authorization);
+    text.erase(from, at + 1 - from);
+  }
+  Result<Url, UrlError> url = Url::parse(text);
+  if (!url || url->target() != "/") return std::nullopt;
+  proxy.where = url->origin();
+  return proxy;
+}
+
 }  // namespace
 
 Proxies Proxies::from_environment() {
   Proxies found;
+  std::string all = variable("all_proxy", "ALL_PROXY");
   found.http = variable("http_proxy", nullptr);
   found.https = variable("https_proxy", "HTTPS_PROXY");
+  if (found.http.empty()) found.http = all;
+  if (found.https.empty()) found.https = all;
   found.no_proxy = variable("no_proxy", "NO_PROXY");
   return found;
 }
 
-Result<std::optional<Endpoint>> Proxies::find(const Endpoint& where) const {
+Result<std::optional<Proxy>> Proxies::find(const Endpoint& where) const {
   const std::string& given = where.scheme == Scheme::http ? http : https;
   if (given.empty()) return std::nullopt;
   std::string_view rest = no_proxy;
@@ -56,10 +94,9 @@ Result<std::optional<Endpoint>> Proxies::find(const Endpoint& where) const {
     if (means(trimmed(rest.substr(0, comma)), where)) return std::nullopt;
     rest.remove_prefix(std::min(comma + 1, rest.size()));
   }
-  bool has_scheme = given.find("://") != given.npos;
-  Result<Url, UrlError> url = Url::parse(has_scheme ? given : "http://" + given);
-  if (!url || url->target() != "/") return std::unexpected(make_error_code(Error::bad_proxy));
-  return url->origin();
+  std::optional<Proxy> proxy = parse(given);
+  if (!proxy) return std::unexpected(make_error_code(Error::bad_proxy));
+  return proxy;
 }
 
 }  // namespace weft::inline v0::http

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "authority.h"
 #include "weft/base/assert.h"
 #include "weft/core/ok.h"
 #include "weft/http/error.h"
@@ -59,7 +60,7 @@ std::optional<std::string> Request::query_value(std::string_view name) const {
   return std::nullopt;
 }
 
-bool RequestBuilder::build(Request& request, const Parts& parts, Body& body) {
+RequestBuilder::Target RequestBuilder::build(Request& request, const Parts& parts, Body& body) {
   request.method_ = parts.method;
   request.version_ = parts.version;
   request.method_name_ = parts.method_name;
@@ -74,27 +75,34 @@ bool RequestBuilder::build(Request& request, const Parts& parts, Body& body) {
   if (parts.method == Method::connect) {
     request.authority_ = target;
     request.path_ = request.query_ = {};
-    return !target.empty() && target.find('/') == target.npos;
+    return detail::is_authority(target) ? Target::good : Target::malformed;
   }
   if (target == "*") {
     request.path_ = target;
     request.query_ = {};
-    return parts.method == Method::options;
+    return parts.method == Method::options ? Target::good : Target::malformed;
   }
+  Target kind = Target::good;
   if (std::size_t scheme = target.starts_with('/') ? target.npos : target.find("://");
       scheme != target.npos) {
+    if (equal_ignoring_case(target.substr(0, scheme), "https")) {
+      kind = Target::https;
+    } else if (!equal_ignoring_case(target.substr(0, scheme), "http")) {
+      return Target::malformed;
+    }
     target.remove_prefix(scheme + 3);
     std::size_t path = target.find_first_of("/?");
     request.authority_ = target.substr(0, path);
     target.remove_prefix(path == target.npos ? target.size() : path);
-    if (request.authority_.empty()) return false;
+    if (!detail::is_authority(request.authority_)) return Target::malformed;
     if (target.empty()) target = "/";
   }
   std::size_t question = target.find('?');
   request.path_ = target.substr(0, question);
   request.query_ = question == target.npos ? std::string_view() : target.substr(question + 1);
   if (request.path_.empty()) request.path_ = "/";  // http://host?query
-  return request.path_.starts_with('/') && target.find('#') == target.npos;
+  bool is_good = request.path_.starts_with('/') && target.find('#') == target.npos;
+  return is_good ? kind : Target::malformed;
 }
 
 }  // namespace weft::inline v0::http

@@ -78,7 +78,9 @@ Task<Result<void>> Response::write_file(Descriptor& file, FileRange range) {
 Task<Result<void>> Response::flush() { return sink_->flush(*this); }
 
 void Response::rest(HeaderLines& lines) noexcept {
-  body_ = std::string();  // an assignment of {} would keep the memory
+  // Not by assignment: libstdc++ keeps the memory when what is assigned needs none.
+  if (body_.capacity() > std::string().capacity()) std::string().swap(body_);
+  body_.clear();
   headers_.clear();
   headers_.swap(lines);
 }

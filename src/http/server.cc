@@ -20,8 +20,12 @@ namespace weft::inline v0::http {
 std::string_view detail::DateLine::now() {
   timespec now;
   ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
-  if (now.tv_sec != second_) [[unlikely]] {
-    second_ = now.tv_sec;
+  return at(now.tv_sec);
+}
+
+std::string_view detail::DateLine::at(std::int64_t second) {
+  if (second != second_) [[unlikely]] {
+    second_ = second;
     text_ = "date: " + http_date(second_) + "\r\n";
   }
   return text_;
@@ -115,6 +119,13 @@ Task<void> Server::drain(Nursery& running, Event& ended) {
   if (!ended.is_set()) running.cancel();
 }
 
+Limits share_of(const Limits& all, std::size_t workers) noexcept {
+  Limits share = all;
+  share.connections_max = net::share_of(all.connections_max, workers);
+  share.requests_in_progress_max = net::share_of(all.requests_in_progress_max, workers);
+  return share;
+}
+
 Task<Result<void>> serve_on(IOContext& context, net::Address where, Handler& handler,
                             ServerOptions options) {
   std::vector<net::TcpListener> listeners;
@@ -123,11 +134,7 @@ Task<Result<void>> serve_on(IOContext& context, net::Address where, Handler& han
     if (!listener) co_return std::unexpected(listener.error());
     listeners.push_back(std::move(*listener));
   }
-  auto share = [&](std::size_t all) {
-    return all / context.workers() + (all % context.workers() == 0 ? 0 : 1);
-  };
-  options.limits.connections_max = share(options.limits.connections_max);
-  options.limits.requests_in_progress_max = share(options.limits.requests_in_progress_max);
+  options.limits = share_of(options.limits, context.workers());
   auto serve_all = [&](Nursery& workers) -> Task<NurseryEnd> {
     for (std::size_t i = 0; i < context.workers(); ++i) {
       auto serve = [&handler, &options, &listener = listeners[i]]() -> Task<void> {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "weft/http/service.h"
 
-#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <utility>
@@ -13,8 +12,7 @@ namespace weft::inline v0::http {
 
 Service::Service(std::vector<net::TcpListener> listeners, Handler& handler, ServerOptions options)
     : listeners_(std::move(listeners)), handler_(handler), options_(std::move(options)) {
-  std::size_t& connections_max = options_.limits.connections_max;
-  connections_max = std::max<std::size_t>(1, connections_max / listeners_.size());
+  options_.limits = share_of(options_.limits, listeners_.size());
   options_.limits.drain_timeout =
       std::chrono::milliseconds::max();  // who runs this counts the time
 }

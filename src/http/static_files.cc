@@ -19,6 +19,7 @@
 #include "coding.h"
 #include "date.h"
 #include "file_request.h"
+#include "weft/http/url.h"
 #include "weft/io/blocking.h"
 
 namespace weft::inline v0::http {
@@ -110,21 +111,6 @@ std::string escaped(std::string_view text) {
     }
   }
   return safe;
-}
-
-std::string percent_encoded(std::string_view text) {
-  std::string encoded;
-  for (unsigned char c : text) {
-    bool is_plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                    std::string_view("-._~").find(static_cast<char>(c)) != std::string_view::npos;
-    char escape[4];
-    std::snprintf(escape, sizeof escape, "%%%02X", c);
-    if (is_plain)
-      encoded += static_cast<char>(c);
-    else
-      encoded += escape;
-  }
-  return encoded;
 }
 
 // Blocks.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "weft/net/server.h"
 
-#include <algorithm>
-
 #include "weft/base/log.h"
 #include "weft/core/combinators.h"
 #include "weft/core/errors.h"
@@ -105,7 +103,7 @@ Result<Address> Server::listen_tcp(Address where, TcpHandler& handler, TcpServic
   auto listeners = open_tcp(where, options.listen);
   if (!listeners) return std::unexpected(listeners.error());
   ServeLimits share = options.limits;
-  share.connections_max = std::max<std::size_t>(1, share.connections_max / workers());
+  share.connections_max = share_of(share.connections_max, workers());
   add(std::make_unique<TcpService>(std::move(*listeners), handler, share));
   return where;
 }

@@ -11,6 +11,7 @@ void drop_front(std::span<Part>& parts, std::size_t count) noexcept {
     parts = parts.subspan(1);
   }
   WEFT_ASSERT(count == 0 || !parts.empty(), "a stream wrote more than it was given");
+  while (!parts.empty() && parts.back().size() == 0) parts = parts.first(parts.size() - 1);
   if (count > 0) parts.front() = Part(parts.front().bytes().subspan(count));
 }
 

@@ -10,6 +10,7 @@
 #include <optional>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "step.h"
 #include "weft/base/assert.h"
@@ -189,16 +190,19 @@ void EventLoop::wait() {
 }
 
 // A post that came soon after we fell asleep would have been worth spinning for: next time we spin
-// twice as long as it took. Anything else makes it less worth.
+// twice as long as it took. Anything else makes it less worth, but for the first time: of two things
+// that a task waits for in turn, one may be quick and the other one not.
 void EventLoop::slept(bool timed, std::int64_t since) noexcept {
   inbox_woke_ = port().inbox.has_entries();
   if (inbox_woke_ && timed) {
     std::int64_t took = detail::steady_ns() - since;
     if (took < spin_max_ns_) {
       spin_ns_ = std::clamp(2 * took, kSpinMinNs, spin_max_ns_);
+      missed_ = false;
       return;
     }
   }
+  if (!std::exchange(missed_, true)) return;
   spin_ns_ = spin_ns_ / 2 < kSpinMinNs ? 0 : spin_ns_ / 2;
 }
 

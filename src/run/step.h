@@ -52,6 +52,7 @@ bool EventLoop::spin(Look look) {
     for (int i = 0; i < kLooksPerClock; ++i) {
       if (port().inbox.has_entries()) {
         ++spins_;
+        missed_ = false;
         return true;
       }
       detail::pause_processor();

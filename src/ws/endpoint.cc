@@ -24,12 +24,6 @@ bool refuse(http::Response& response, int status, std::string_view why) {
   return false;
 }
 
-std::size_t count_of(const http::Headers& headers, std::string_view name) {
-  return static_cast<std::size_t>(std::ranges::count_if(headers, [&](const http::Header& field) {
-    return http::equal_ignoring_case(field.name, name);
-  }));
-}
-
 // "host:port" without the port that goes without saying.
 std::string_view without_usual_port(std::string_view authority, std::string_view scheme) noexcept {
   std::string_view usual = http::equal_ignoring_case(scheme, "https") ? ":443" : ":80";
@@ -75,6 +69,7 @@ Endpoint::Endpoint(ws::Handler& handler, EndpointOptions options)
 Endpoint::Endpoint(Made, Talk talk, EndpointOptions options)
     : talk_(std::move(talk)), options_(std::move(options)) {
   detail::require_valid(options_.limits);
+  detail::require_subprotocols(options_.subprotocols);
   if (options_.deflate) detail::require_valid(*options_.deflate);
 }
 
@@ -110,17 +105,21 @@ bool Endpoint::accepts(const http::Request& request, http::Response& response) c
     return refuse(response, 426, "here is WebSocket spoken, and nothing else");
   }
   // 4.4.
-  if (count_of(headers, "sec-websocket-version") != 1 ||
+  if (detail::count_of(headers, "sec-websocket-version") != 1 ||
       headers.find("sec-websocket-version") != kVersion) {
     response.header("upgrade", "websocket");
     response.header("sec-websocket-version", kVersion);
     return refuse(response, 426, "the version is not 13");
   }
-  if (count_of(headers, "sec-websocket-key") != 1 ||
+  if (detail::count_of(headers, "sec-websocket-key") != 1 ||
       !detail::is_key(*headers.find("sec-websocket-key"))) {
     return refuse(response, 400, "there is not exactly one sec-websocket-key of 16 bytes");
   }
-  if (count_of(headers, "origin") > 1 || !allows_origin(request)) {
+  // 9.1.
+  if (!detail::extensions_are_well_formed(headers)) {
+    return refuse(response, 400, "sec-websocket-extensions is no list of extensions");
+  }
+  if (detail::count_of(headers, "origin") > 1 || !allows_origin(request)) {
     return refuse(response, 403, "the page's origin is not allowed");
   }
   return true;

@@ -24,6 +24,41 @@ struct Parameters {
   std::optional<int> client_max_window_bits;  // 0: named without a value
 };
 
+std::string_view trimmed(std::string_view text) noexcept {
+  while (text.starts_with(' ') || text.starts_with('\t')) text.remove_prefix(1);
+  while (text.ends_with(' ') || text.ends_with('\t')) text.remove_suffix(1);
+  return text;
+}
+
+// RFC 6455, 9.1: token, or a quoted string that is one when it is unquoted.
+bool is_value(std::string_view text) {
+  if (!text.starts_with('"')) return is_token(text);
+  if (text.size() < 2 || !text.ends_with('"')) return false;
+  text = text.substr(1, text.size() - 2);
+  std::string unquoted;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\\' && ++i == text.size()) return false;  // it quotes the quote at the end
+    unquoted += text[i];
+  }
+  return is_token(unquoted);
+}
+
+// token *( ";" token [ "=" value ] ), space wherever it may be (RFC 2616, 2.1). A comma or a semicolon within quotes would part it,
+// and then neither part is good; nor was the whole, as no token has one.
+bool is_element(std::string_view text) {
+  std::size_t end = text.find(';');
+  if (!is_token(trimmed(text.substr(0, end)))) return false;
+  while (end != text.npos) {
+    text.remove_prefix(end + 1);
+    end = text.find(';');
+    std::string_view parameter = text.substr(0, end);
+    std::size_t equals = parameter.find('=');
+    if (!is_token(trimmed(parameter.substr(0, equals)))) return false;
+    if (equals != parameter.npos && !is_value(trimmed(parameter.substr(equals + 1)))) return false;
+  }
+  return true;
+}
+
 // "8" to "15", without a leading zero; it may be quoted (RFC 7692, 7.1.2.1).
 std::optional<int> bits_of(std::string_view text) noexcept {
   if (text.size() >= 2 && text.starts_with('"') && text.ends_with('"')) {
@@ -54,8 +89,8 @@ std::optional<Parameters> read_parameters(std::string_view list) {
   while (take_item(list, item, ';')) {
     std::size_t equals = item.find('=');
     bool has_value = equals != item.npos;
-    std::string_view name = item.substr(0, equals);
-    std::string_view value = has_value ? item.substr(equals + 1) : std::string_view();
+    std::string_view name = trimmed(item.substr(0, equals));
+    std::string_view value = has_value ? trimmed(item.substr(equals + 1)) : std::string_view();
     bool is_good = false;
     if (name == "server_no_context_takeover") {
       is_good = read_flag(found.server_no_context_takeover, has_value);
@@ -79,8 +114,7 @@ std::string_view take_name(std::string_view& element) noexcept {
   std::size_t end = element.find(';');
   std::string_view name = element.substr(0, end);
   element.remove_prefix(end == element.npos ? element.size() : end + 1);
-  while (name.ends_with(' ') || name.ends_with('\t')) name.remove_suffix(1);
-  return name;
+  return trimmed(name);
 }
 
 std::optional<DeflateTerms> terms_of(const Parameters& offer, const DeflateOptions& options) {
@@ -129,6 +163,20 @@ void require_valid(const DeflateOptions& options) {
       options.memory_level > 9) {
     throw UsageError("DeflateOptions: level and memory_level are between 1 and 9");
   }
+}
+
+bool extensions_are_well_formed(const http::Headers& headers) {
+  std::size_t elements = 0;
+  for (const http::Header& field : headers) {
+    if (!http::equal_ignoring_case(field.name, kField)) continue;
+    std::string_view list = field.value;
+    std::string_view element;
+    while (take_item(list, element)) {
+      if (!is_element(element)) return false;
+      ++elements;
+    }
+  }
+  return elements > 0 || !headers.contains(kField);
 }
 
 std::optional<DeflateTerms> take_offer(const http::Headers& headers,

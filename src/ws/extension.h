@@ -21,6 +21,10 @@ struct DeflateTerms {
 // UsageError: one of them is out of its range.
 void require_valid(const DeflateOptions& options);
 
+// Whether all its Sec-WebSocket-Extensions together are what RFC 6455, 9.1 has for a list, known or not. None is well formed.
+[[nodiscard]] bool extensions_are_well_formed(const http::Headers& headers);
+
+// Requires: they are well formed.
 // A server's: the first offer in `headers` that can be taken. Nothing: none can.
 [[nodiscard]] std::optional<DeflateTerms> take_offer(const http::Headers& headers,
                                                      const DeflateOptions& options);
@@ -29,6 +33,7 @@ void require_valid(const DeflateOptions& options);
 
 // A client's.
 [[nodiscard]] std::string offer_of(const DeflateOptions& options);
+// Requires: they are well formed.
 // Returns: false if the server's answer is none to that. `terms` stays empty if it declined.
 [[nodiscard]] bool read_answer(const http::Headers& headers,
                                const std::optional<DeflateOptions>& options,

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: MIT
 #include "handshake.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <span>
 
 #include "random.h"
+#include "weft/base/assert.h"
+#include "weft/base/base64.h"
 
 namespace weft::inline v0::ws::detail {
 
@@ -66,20 +70,9 @@ class Sha1 {
   std::array<std::uint32_t, 5> h_{0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0};
 };
 
-constexpr std::string_view kDigits =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
 std::string base64(std::span<const std::uint8_t> bytes) {
-  std::string text;
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    std::size_t count = std::min<std::size_t>(3, bytes.size() - i);
-    std::uint32_t group = 0;
-    for (std::size_t j = 0; j < 3; ++j) group = group << 8 | (j < count ? bytes[i + j] : 0u);
-    for (std::size_t j = 0; j < 4; ++j) {
-      text += j <= count ? kDigits[group >> (18 - 6 * j) & 63] : '=';
-    }
-  }
-  return text;
+  return ::weft::detail::base64_encoded(
+      {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
 bool is_space(char c) noexcept { return c == ' ' || c == '\t'; }
@@ -93,17 +86,42 @@ std::string new_key() {
   return base64(bytes);
 }
 
-bool is_key(std::string_view key) noexcept {
-  if (key.size() != 24 || !key.ends_with("==")) return false;
-  key.remove_suffix(2);
-  if (key.find_first_not_of(kDigits) != key.npos) return false;
-  return kDigits.find(key.back()) % 16 == 0;  // 132 bits, of which the last four are none of it
+bool is_key(std::string_view key) {
+  std::optional<std::string> bytes = ::weft::detail::base64_decoded(key);
+  return bytes && bytes->size() == 16;
 }
 
 std::string accept_of(std::string_view key) {
   std::string text(key);
   text += "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
   return base64(Sha1::of(text));
+}
+
+bool is_token(std::string_view text) noexcept {
+  auto may_be_in_it = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
+  };
+  return !text.empty() && std::ranges::all_of(text, may_be_in_it);
+}
+
+std::size_t count_of(const http::Headers& headers, std::string_view name) {
+  return static_cast<std::size_t>(std::ranges::count_if(headers, [&](const http::Header& field) {
+    return http::equal_ignoring_case(field.name, name);
+  }));
+}
+
+void require_subprotocols(std::span<const std::string> names) {
+  for (const std::string& name : names) {
+    if (!is_token(name)) {
+      throw UsageError("subprotocol \"" + name +
+                       "\" cannot be offered: a name is one or more letters, digits and "
+                       "!#$%&'*+-.^_`|~; several are several elements of the list");
+    }
+    if (std::ranges::count(names, name) > 1) {
+      throw UsageError("subprotocol \"" + name + "\" is there twice: name each once");
+    }
+  }
 }
 
 bool take_item(std::string_view& list, std::string_view& item, char comma) {

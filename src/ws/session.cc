@@ -252,8 +252,9 @@ Task<Result<void>> Session::close(CloseCode code, std::string_view reason) {
       co_await drop_until_end();
     }
   }
-  if (end_ != Error::closed) co_return std::unexpected(end_);
-  co_return {};
+  if (end_ == Error::closed) co_return {};
+  co_await finish_if_cancelled();  // L3, as in receive()
+  co_return std::unexpected(end_);
 }
 
 // --- Reading ----------------------------------------------------------------------------------------
@@ -264,7 +265,9 @@ Task<Result<Message>> Session::receive() {
   // Somebody has closed it meanwhile, and reads until the end, or until he is cancelled.
   while (is_dropping_) co_await reader_left_.park();
   Turn turn(*this);
-  co_return co_await next_message();
+  Result<Message> message = co_await next_message();
+  if (!message) co_await finish_if_cancelled();  // its own cancellation is no error to it (L3)
+  co_return message;
 }
 
 Task<void> Session::drop_until_end() {
@@ -367,7 +370,10 @@ Task<Result<void>> Session::send_message(Kind kind, std::span<const std::byte> b
   }
   LocalMutexGuard turn = co_await senders_.lock();  // first come, first served
   while (!send_error() && !has_room(bytes.size())) co_await room_.park();
-  if (std::error_code error = send_error()) co_return std::unexpected(error);
+  if (std::error_code error = send_error()) {
+    co_await finish_if_cancelled();  // L3, as in receive()
+    co_return std::unexpected(error);
+  }
   enqueue(kind, bytes);  // nothing is awaited from here on: W3
   co_return {};
 }
@@ -398,8 +404,9 @@ Task<Result<void>> Session::flush() {
   Use use(*this);
   co_await finish_if_cancelled();
   while (!end_ && has_output()) co_await drained_.park();
-  if (end_) co_return std::unexpected(end_);
-  co_return {};
+  if (!end_) co_return {};
+  co_await finish_if_cancelled();  // L3, as in receive()
+  co_return std::unexpected(end_);
 }
 
 bool Session::has_output() const noexcept {

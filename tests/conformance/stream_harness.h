@@ -201,13 +201,13 @@ template <class S>
 Task<std::string> read_buffered_at_random(S& stream, Disturber& by) {
   net::BufferedReader<S> reader(stream, 700);
   std::string text;
-  std::vector<std::byte> buffer(500);
+  std::vector<std::byte> buffer(1000);  // more than the reader's own
   auto take = [&](std::size_t count) {
     append(text, reader.buffered().first(count));
     reader.consume(count);
   };
   while (true) {
-    switch (by.below(3)) {
+    switch (by.below(4)) {
       case 0: {
         auto line = co_await by.disturb(reader.read_until("\n"));
         if (!line) break;
@@ -219,6 +219,15 @@ Task<std::string> read_buffered_at_random(S& stream, Disturber& by) {
         break;
       }
       case 1: {
+        std::span<std::byte> room = std::span(buffer).first(1 + by.below(buffer.size()));
+        std::span<std::byte> rest = room;
+        auto done = co_await by.disturb(reader.read_exactly(rest));
+        append(text, room.first(room.size() - rest.size()));
+        if (!done || *done) break;
+        EXPECT_EQ(done->error(), net::Error::unexpected_end);
+        co_return text;
+      }
+      case 2: {
         auto count = co_await by.disturb(reader.read_some(buffer));
         if (!count) break;
         if (or_throw(*count) == 0) co_return text;

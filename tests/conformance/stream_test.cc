@@ -34,8 +34,9 @@ class StreamTest : public ::testing::Test {
   }
 };
 #ifdef WEFT_HAS_TLS
-using Kinds = ::testing::Types<OverTcp, OverUnix, OverMemory, OverTornMemory, OverTls<OverTcp>,
-                               OverTls<OverTornRecords>, OverTls<OverTls<OverMemory>>>;
+using Kinds =
+    ::testing::Types<OverTcp, OverUnix, OverMemory, OverTornMemory, OverTls<OverTcp>,
+                     OverTls<OverUnix>, OverTls<OverTornRecords>, OverTls<OverTls<OverMemory>>>;
 #else
 using Kinds = ::testing::Types<OverTcp, OverUnix, OverMemory, OverTornMemory>;
 #endif

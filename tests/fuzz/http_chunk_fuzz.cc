@@ -29,6 +29,47 @@ std::optional<std::string_view> take_line(std::string_view& text) {
   return line;
 }
 
+void skip_spaces(std::string_view& text) {
+  text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
+}
+bool skip_token(std::string_view& text) {
+  constexpr std::string_view kToken =
+      "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ!#$%&'*+-.^_`|~";
+  std::size_t size = std::min(text.find_first_not_of(kToken), text.size());
+  text.remove_prefix(size);
+  return size > 0;
+}
+bool skip_quoted(std::string_view& text) {
+  text.remove_prefix(1);
+  while (!text.empty() && text.front() != '"') {
+    if (text.front() == '\\') text.remove_prefix(1);
+    if (text.empty()) return false;
+    auto c = static_cast<unsigned char>(text.front());
+    if ((c < 0x20 && c != '\t') || c == 0x7f) return false;
+    text.remove_prefix(1);
+  }
+  if (text.empty()) return false;
+  text.remove_prefix(1);
+  return true;
+}
+// 7.1.1: *( BWS ";" BWS token [ BWS "=" BWS ( token / quoted-string ) ] )
+bool are_extensions(std::string_view text) {
+  while (!text.empty()) {
+    skip_spaces(text);
+    if (!text.starts_with(';')) return false;
+    text.remove_prefix(1);
+    skip_spaces(text);
+    if (!skip_token(text)) return false;
+    std::string_view behind = text;
+    skip_spaces(behind);
+    if (!behind.starts_with('=')) continue;
+    text = behind.substr(1);
+    skip_spaces(text);
+    if (text.starts_with('"') ? !skip_quoted(text) : !skip_token(text)) return false;
+  }
+  return true;
+}
+
 // The body that `text` begins with; nothing if it is none, or not all there.
 std::optional<std::string> decode(std::string_view text) {
   std::string body;
@@ -42,8 +83,7 @@ std::optional<std::string> decode(std::string_view text) {
       size = size * 16 + *hex_digit((*line)[digits++]);
     }
     if (digits == 0) return std::nullopt;
-    // Of extensions only the beginning: what is in them has no meaning here.
-    if (digits < line->size() && (*line)[digits] != ';') return std::nullopt;
+    if (!are_extensions(line->substr(digits))) return std::nullopt;
     if (size == 0) break;
     if (text.size() < 2 || text.size() - 2 < size) return std::nullopt;
     body += text.substr(0, size);

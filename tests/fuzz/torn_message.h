@@ -17,6 +17,7 @@ namespace weft::fuzz {
 using http::detail::MessageParser;
 
 struct ReadMessage {
+  std::string head;
   int status = 0;  // of a response
   std::vector<std::pair<std::string, std::string>> fields;
   std::string body;
@@ -66,6 +67,7 @@ inline ReadMessages read_messages(MessageParser::Kind kind, http::Method asked,
     if (step.stop == MessageParser::Stop::more) continue;
     if (in_head) {
       ReadMessage& message = read.messages.emplace_back();
+      message.head = parser.head();
       message.status = parser.status();
       for (const http::Header& field : parser.fields()) {
         message.fields.emplace_back(field.name, field.value);

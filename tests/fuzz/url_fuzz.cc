@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Fuzzes Url::parse() and Url::resolve().
+// Fuzzes Url::parse(), Url::resolve() and net::Address::parse().
 //
 // It looks for what a sanitizer sees, and for this: what is accepted is written in one way, which is read as the same; it has
 // nothing in it that could end a line of a request; and an error lies inside of the text.
@@ -9,6 +9,7 @@
 
 #include "require.h"
 #include "weft/http/url.h"
+#include "weft/net/address.h"
 
 namespace {
 
@@ -30,11 +31,22 @@ void examine(const Result<Url, UrlError>& url, std::string_view text) {
   require(again ? *again == *url : written.size() > Url::kBytesMax);
 }
 
+void examine_address(std::string_view text) {
+  Result<net::Address> address = net::Address::parse(text);
+  if (!address) return;
+  require(address->is_v4() != address->is_v6());
+  Result<net::Address> again = net::Address::parse(address->to_string());
+  require(again && *again == *address && again->port() == address->port());
+  Result<net::Address> host = net::Address::parse_host(address->host(), address->port());
+  require(host && *host == *address);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::string_view text(reinterpret_cast<const char*>(data), size);
   examine(Url::parse(text), text);
+  examine_address(text);
   // The first line is where, the second what.
   std::size_t line = text.find('\n');
   std::string_view reference = text;

@@ -363,7 +363,11 @@ Task<void> echo_on_and_on(std::string server, Counts& counts) {
       Clock::time_point began = Clock::now();
       Result<void> sent = co_await socket.send("still there?");
       Result<ws::Message> back = co_await socket.receive();
-      EXPECT_TRUE(sent && back && back->data == "still there?");
+      EXPECT_TRUE(sent.has_value()) << sent.error().message();
+      EXPECT_TRUE(back.has_value()) << back.error().message();
+      if (back) {
+        EXPECT_EQ(back->data, "still there?");
+      }
       ++counts.echoed;
       counts.longest = std::max(counts.longest, Clock::now() - began);
       co_await sleep_for(5ms);

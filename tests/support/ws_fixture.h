@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -11,6 +12,8 @@
 #include <vector>
 
 #include "support/http_fixture.h"
+#include "weft/testing/virtual_loop.h"
+#include "weft/time/sleep.h"
 #include "weft/ws/client.h"
 #include "weft/ws/endpoint.h"
 #include "weft/ws/error.h"
@@ -142,6 +145,27 @@ inline Task<void> echo(ws::Connection& socket, const http::Request&) {
   }
 }
 
+// Sends the first `at` bytes, and the others when everybody has come to rest: on a VirtualLoop time passes only then. Says that there
+// will be no more, and returns all that came back.
+inline Task<std::string> ask_in_two(net::MemoryStream& stream, std::string bytes, std::size_t at) {
+  std::string answer;
+  auto both = [&](Nursery& nursery) -> Task<NurseryEnd> {
+    auto send = [&]() -> Task<void> {
+      std::string_view first = std::string_view(bytes).substr(0, at);
+      std::string_view second = std::string_view(bytes).substr(at);
+      Result<void> sent = co_await net::write_all(stream, first);
+      co_await sleep_for(std::chrono::milliseconds(1));
+      if (sent) sent = co_await net::write_all(stream, second);
+      if (sent) sent = co_await stream.shutdown_write();
+    };
+    nursery.start(send);
+    answer = co_await read_to_end(stream);
+    co_return join;
+  };
+  co_await with_nursery(both);
+  co_return answer;
+}
+
 // What an Endpoint answers to frames, behind its 101.
 struct FrameTalk {
   ws::EndpointOptions options{};
@@ -152,7 +176,32 @@ struct FrameTalk {
     ws::Endpoint endpoint(echo, options);
     Talk talk;
     talk.wire = wire;
-    std::string answer = talk(endpoint, handshake(fields).append(frames));
+    return behind_head(talk(endpoint, handshake(fields).append(frames)));
+  }
+
+  // The same, torn in two at `at`, in the handshake or the frames.
+  [[nodiscard]] std::string torn(std::string_view frames, std::size_t at) const {
+    std::string answer;
+    ws::Endpoint endpoint(echo, options);
+    testing::VirtualLoop loop;
+    http::Server server(endpoint);
+    auto talk = [&]() -> Task<void> {
+      auto [near, far] = net::memory_streams(wire);
+      net::MemoryStream mine = std::move(near);
+      http::StreamTransport transport(std::move(far));
+      auto serve = [&]() -> Task<void> { co_await server.serve_connection(transport); };
+      auto question = [&]() -> Task<void> {
+        answer = co_await ask_in_two(mine, handshake(fields).append(frames), at);
+      };
+      co_await all_of(serve(), question());
+    };
+    run(loop, talk());
+    EXPECT_EQ(server.connections(), 0u);
+    return behind_head(answer);
+  }
+
+ private:
+  static std::string behind_head(const std::string& answer) {
     std::size_t head = answer.find("\r\n\r\n");
     EXPECT_EQ(answer.substr(0, 12), "HTTP/1.1 101") << answer;
     return head == answer.npos ? "" : answer.substr(head + 4);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -67,12 +68,24 @@ http::Url url_of(const Settings& settings) {
   throw BadUsage("weft get: " + std::string(url.error().what()));
 }
 
+// Those that the client says itself, and would not have from us.
+void require_ours(std::string_view name, const std::string& refused) {
+  if (http::equal_ignoring_case(name, "host")) {
+    throw BadUsage(refused + "the URL says which host is asked: leave it out");
+  }
+  for (std::string_view own : {"connection", "content-length", "transfer-encoding", "expect"}) {
+    if (!http::equal_ignoring_case(name, own)) continue;
+    throw BadUsage(refused + "this field is not yours to send: leave it out");
+  }
+}
+
 http::HeaderLines headers_of(const Settings& settings) {
   http::HeaderLines lines;
   for (const std::string& given : settings.headers) {
     std::size_t colon = given.find(':');
     std::string refused = "weft get: --header '" + given + "': ";
     if (colon == given.npos) throw BadUsage(refused + "'NAME: VALUE' is wanted");
+    require_ours(given.substr(0, colon), refused);
     std::size_t value = given.find_first_not_of(' ', colon + 1);
     try {
       lines.add(given.substr(0, colon), value == given.npos ? "" : given.substr(value));
@@ -98,12 +111,58 @@ bool is_about_certificate(const std::error_code& error) {
          error.value() <= static_cast<int>(tls::Error::certificate_refused);
 }
 
+// Who is asked for it: a proxy, if the environment names one.
+std::string asked_for(const http::Url& url) {
+  Result<std::optional<http::Proxy>> proxy = http::Proxies::from_environment().find(url.origin());
+  if (proxy && *proxy) return "the proxy " + (*proxy)->where.authority();
+  return url.authority();
+}
+
+// What is known to be too slow; nothing if it is not that.
+std::string slowness_of(const http::Url& url, const std::error_code& error) {
+  if (error == http::Error::connect_timeout || error == std::errc::timed_out)
+    return asked_for(url) + " does not answer: look at its host and port, and at the network";
+  if (error == http::Error::head_timeout)
+    return url.to_string() +
+           ": the server has taken the request, and says nothing: try again later";
+  if (error == http::Error::body_timeout)
+    return url.to_string() + ": the server fell silent in the middle of it: try again";
+  return "";
+}
+
+// What went wrong with a proxy; nothing if it is not that.
+std::string proxy_error_of(const http::Url& url, const std::error_code& error) {
+  if (error == http::Error::bad_proxy)
+    return "the environment names a proxy that is none: write http_proxy, https_proxy and "
+           "all_proxy as http://HOST:PORT";
+  if (error == http::Error::proxy_refused)
+    return asked_for(url) + " does not let us through to " + url.authority() +
+           ": ask who runs it, or name the host in no_proxy";
+  if (error == http::Error::proxy_wants_user)
+    return asked_for(url) +
+           " wants to know who asks: write http://USER:PASSWORD@HOST:PORT into the environment";
+  return "";
+}
+
+bool is_cut_off(const std::error_code& error) {
+  return error == net::Error::unexpected_end || error == tls::Error::truncated ||
+         error == tls::Error::closed_in_handshake || error == std::errc::connection_reset ||
+         error == std::errc::broken_pipe;
+}
+
 [[noreturn]] void fail(const http::Url& url, const std::error_code& error) {
-  std::string where = url.authority();
+  if (std::string slow = slowness_of(url, error); !slow.empty()) throw Failure(slow, kTooSlow);
+  if (std::string why = proxy_error_of(url, error); !why.empty()) throw Failure(why);
   if (error == std::errc::connection_refused)
-    throw Failure("nobody listens at " + where + ": look at its host and port");
+    throw Failure("nobody listens at " + asked_for(url) + ": look at its host and port");
   if (error == net::Error::host_not_found)
     throw Failure("there is no host '" + url.host() + "': look at its spelling");
+  if (error == net::Error::resolver_failed || error == net::Error::resolver_silent)
+    throw Failure("no name server answers for '" + url.host() + "': look at the network");
+  if (is_cut_off(error))
+    throw Failure(url.to_string() + ": the connection ended before all of it was there: try again");
+  if (error == tls::Error::protocol_violation)
+    throw Failure(asked_for(url) + " does not speak TLS: look at the port, or ask by http://");
   std::string what = url.to_string() + ": " + error.message();
   if (is_about_certificate(error)) what += "; if you trust it all the same: --insecure";
   throw Failure(what);

@@ -160,6 +160,7 @@ class Service {
 
   // Until a signal ends it. `greeting` is printed when signals are heard.
   Task<void> run(std::string greeting) {
+    options_.limits = share_of(options_.limits, listeners_.size());
     auto all = [&](Nursery& workers) -> Task<NurseryEnd> {
       for (std::size_t i = 0; i < listeners_.size(); ++i) {
         auto serve = [this, i]() -> Task<void> {

@@ -57,6 +57,7 @@ class ClientPool;
 // docs/design/limits.md says what happens at each.
 struct ClientLimits {
   std::uint32_t connections_per_origin_max = 8;  // further requests wait
+  std::size_t waiters_per_origin_max = 10'000;   // so many; one more: Error::pool_full
   std::size_t idle_connections_max = 32;         // of all origins together; the oldest is closed
   std::size_t redirects_max = 10;
   std::size_t informational_max = 16;  // 1xx before the response
@@ -68,6 +69,7 @@ struct ClientLimits {
   // Of a body that was compressed, so many times what was sent, beyond the first MiB.
   std::uint64_t expansion_max = 256;
 
+  std::chrono::milliseconds pool_timeout{60'000};     // for a place among the connections
   std::chrono::milliseconds connect_timeout{10'000};  // a proxy's tunnel and TLS included
   std::chrono::milliseconds head_timeout{
       60'000};  // from the end of the request to that of the head
@@ -77,17 +79,26 @@ struct ClientLimits {
   std::chrono::milliseconds idle_timeout{30'000};     // of a connection that is kept
 };
 
-// Who is asked instead of the server itself. A value is a URL or "host:port"; empty: nobody.
+// Who is asked instead of the server itself.
+struct Proxy {
+  Endpoint where;
+  // What it is told of us: the value of the field proxy-authorization. Empty: nothing.
+  std::string authorization;
+  friend bool operator==(const Proxy&, const Proxy&) = default;
+};
+
+// Who is asked for what. A value is a URL or "host:port", with "user:password@" in front of the host if it wants to know (%-escaped
+// where it would end too early); empty: nobody.
 struct Proxies {
   std::string http, https;
   // Names parted by commas that are asked directly, with all below them; "*": everybody.
   std::string no_proxy;
 
-  // http_proxy, https_proxy, no_proxy, and the last two in capitals. Not HTTP_PROXY: in a CGI program that is a header
-  // field of whoever asks.
+  // http_proxy and https_proxy, all_proxy for what they do not say, no_proxy; and all but the first in capitals. Not
+  // HTTP_PROXY: in a CGI program that is a header field of whoever asks.
   [[nodiscard]] static Proxies from_environment();
   // Nothing: ask directly. Errors: Error::bad_proxy.
-  [[nodiscard]] Result<std::optional<Endpoint>> find(const Endpoint& where) const;
+  [[nodiscard]] Result<std::optional<Proxy>> find(const Endpoint& where) const;
 };
 
 // What a streamed body is written to.

@@ -27,8 +27,11 @@ enum class Error {
   no_tls,              // https without a Connector that knows TLS
   bad_proxy,           // its URL, in Proxies
   proxy_refused,       // to open a tunnel
+  proxy_wants_user,    // before it does
   bad_coding,          // the body is not what its content-encoding says
   expanded_too_much,   // ClientLimits::expansion_max
+  pool_timeout,        // ClientLimits::pool_timeout
+  pool_full,           // ClientLimits::waiters_per_origin_max
 };
 
 [[nodiscard]] const std::error_category& error_category() noexcept;

@@ -34,8 +34,11 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <type_traits>
+#include <utility>
 
 #include "weft/base/result.h"
+#include "weft/core/invoked.h"
 #include "weft/core/nursery.h"
 #include "weft/core/task.h"
 #include "weft/http/handler.h"
@@ -66,6 +69,14 @@ enum class EventStreamEnd : std::uint8_t {
   stopping,  // the server
 };
 
+class EventStream;
+namespace detail {
+[[nodiscard]] Task<EventStreamEnd> serve_events(const Request& request, Response& response,
+                                                Connection& connection,
+                                                std::function<Task<void>(EventStream&)> body,
+                                                EventStreamOptions options);
+}  // namespace detail
+
 class EventStream {
  public:
   EventStream(const EventStream&) = delete;
@@ -82,9 +93,9 @@ class EventStream {
   }
 
  private:
-  friend Task<EventStreamEnd> serve_events(const Request&, Response&, Connection&,
-                                           std::function<Task<void>(EventStream&)>,
-                                           EventStreamOptions);
+  friend Task<EventStreamEnd> detail::serve_events(const Request&, Response&, Connection&,
+                                                   std::function<Task<void>(EventStream&)>,
+                                                   EventStreamOptions);
   EventStream(const Request& request, Response& response, EventStreamOptions options)
       : response_(response), last_event_id_(request.headers().find("last-event-id")) {
     if (options.keep_alive.count() > 0) quiet_.emplace(options.keep_alive, MissedTicks::delay);
@@ -105,9 +116,17 @@ class EventStream {
 // Answers with events: `body`, a coroutine, sends them, until it returns or is cancelled. Sets content-type, and
 // `cache-control: no-store` unless there is one. UsageError: the answer was begun. Uses Connection::on_stop() and
 // until_peer_leaves().
+// `body` is kept until it has ended. On g++ 12 name it before a co_await expression, as any lambda with captures.
+template <class Fn>
 [[nodiscard]] Task<EventStreamEnd> serve_events(const Request& request, Response& response,
-                                                Connection& connection,
-                                                std::function<Task<void>(EventStream&)> body,
-                                                EventStreamOptions options = {});
+                                                Connection& connection, Fn&& body,
+                                                EventStreamOptions options = {}) {
+  ::weft::detail::check_callable<Fn>();
+  static_assert(std::is_invocable_r_v<Task<void>, std::decay_t<Fn>&, EventStream&>,
+                "serve_events() takes a coroutine: Task<void>(EventStream&). A plain function or "
+                "lambda cannot wait for what it sends: return weft::Task<void> and use co_await.");
+  std::function<Task<void>(EventStream&)> kept(std::forward<Fn>(body));
+  return detail::serve_events(request, response, connection, std::move(kept), options);
+}
 
 }  // namespace weft::inline v0::http

@@ -42,7 +42,8 @@ class Connection {
 
   // Another protocol takes over: sends 101 with the response's header fields, and gives the transport away.
   // From then on the response has been sent, and the connection closes when the handler returns. Errors: not_supported if
-  // the version has no upgrade, or what the transport says. UsageError: the answer was begun.
+  // the client has not offered `protocol`, its version has no upgrade, or its body was not read; or what the transport says. UsageError: the
+  // answer was begun.
   struct Upgraded {
     Transport* transport = nullptr;
     std::vector<std::byte> read_ahead;  // what the peer sent behind its request

@@ -9,14 +9,16 @@
 namespace weft::inline v0::http {
 
 struct Limits {
+  // These two: of one Server; of all workers together, where serve_on() or listen() starts one on each.
   std::size_t connections_max = 10'000;
-  // 503 with retry_after: handlers that run at the same time, on one Server.
+  // 503 with retry_after: handlers that run at the same time.
   std::size_t requests_in_progress_max = std::numeric_limits<std::size_t>::max();
   std::chrono::seconds retry_after{1};
 
   std::size_t target_bytes_max = 8 * 1024;  // 414
-  std::size_t head_bytes_max = 16 * 1024;   // 431: the request line and all fields; 400: trailers
-  std::size_t header_fields_max = 100;      // 431
+  // 431: the request line and all fields. 400: a chunked body's trailers, its chunks' extensions, or their sizes.
+  std::size_t head_bytes_max = 16 * 1024;
+  std::size_t header_fields_max = 100;         // 431
   std::uint64_t body_bytes_max = 1024 * 1024;  // 413; Body::allow() for one request
 
   std::chrono::milliseconds idle_timeout{60'000};  // between requests
@@ -34,5 +36,9 @@ struct Limits {
   std::size_t unread_body_bytes = 64 * 1024;  // read and dropped after a handler
   std::uint64_t requests_max = std::numeric_limits<std::uint64_t>::max();  // on one connection
 };
+
+// What each of several workers has of limits that are for all of them: connections_max and requests_in_progress_max are divided
+// (net::share_of()), the others are the same. serve_on() and listen() do it by themselves.
+[[nodiscard]] Limits share_of(const Limits& all, std::size_t workers) noexcept;
 
 }  // namespace weft::inline v0::http

@@ -84,7 +84,7 @@ class HeaderLines {
 
   // UsageError: `name` is no token, or there is a line break in `value`: it would be read as another field.
   void add(std::string_view name, std::string_view value);
-  // In place of those of that name.
+  // In place of those of that name, which stay if it throws.
   void set(std::string_view name, std::string_view value);
   void remove(std::string_view name) noexcept;
   void clear() noexcept {
@@ -107,6 +107,8 @@ class HeaderLines {
     std::size_t at;  // in text_
     std::size_t name_bytes, value_bytes;
   };
+  static void require_field(std::string_view name, std::string_view value);
+  void append(std::string_view name, std::string_view value);
   [[nodiscard]] Header field(const Line& line) const noexcept;
   // Whether `view` lies in text_, and is gone with the next change.
   [[nodiscard]] bool is_own(std::string_view view) const noexcept;

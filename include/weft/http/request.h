@@ -114,8 +114,9 @@ class RequestBuilder {
     std::string_view method_name, target, authority;
     Headers headers;
   };
-  // Returns: false if the target is none.
-  [[nodiscard]] static bool build(Request& request, const Parts& parts, Body& body);
+  // https: good, but only for a connection that is encrypted (RFC 9110, 7.4).
+  enum class Target : std::uint8_t { good, https, malformed };
+  [[nodiscard]] static Target build(Request& request, const Parts& parts, Body& body);
 };
 
 }  // namespace weft::inline v0::http

@@ -90,6 +90,8 @@ class ShakingHands final : public ServedConnection {
 class DateLine {
  public:
   [[nodiscard]] std::string_view now();
+  // At so many seconds since 1970. Made anew when they change.
+  [[nodiscard]] std::string_view at(std::int64_t second);
 
  private:
   std::int64_t second_ = -1;

@@ -29,7 +29,8 @@ namespace weft::inline v0::http {
 
 class Service final : public net::Service {
  public:
-  // A listener for each worker; Limits::connections_max is that of all, each has its share.
+  // A listener for each worker; Limits::connections_max and requests_in_progress_max are those of all, each has its
+  // share.
   // Requires: `handler` lives as long as this.
   Service(std::vector<net::TcpListener> listeners, Handler& handler, ServerOptions options);
   Task<void> serve(std::size_t worker, Event& stop) override;

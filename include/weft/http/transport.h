@@ -68,6 +68,8 @@ class Transport {
       std::chrono::nanoseconds timeout, std::span<const net::Part> parts);
   // What goes without waiting. Returns: how many bytes; 0: use write_some(), which also tells what is wrong.
   [[nodiscard]] virtual std::size_t try_write(std::span<const std::byte>) noexcept { return 0; }
+  // The socket itself, if bytes go through it as they are. Null: they do not, or it is closed.
+  [[nodiscard]] virtual Descriptor* socket() noexcept { return nullptr; }
   // Some bytes of a file, without a copy. Returns: how many; 0: it has no more. Error not_supported: it cannot, use write_some().
   [[nodiscard]] virtual Task<Result<std::size_t>> send_file(Descriptor& file, FileRange range) = 0;
   [[nodiscard]] virtual Task<Result<void>> shutdown_write() = 0;
@@ -211,6 +213,13 @@ class StreamTransport final : public Transport {
       if (!is_closed_) return detail::try_send(stream_.descriptor(), bytes);
     }
     return 0;
+  }
+  Descriptor* socket() noexcept override {
+    if constexpr (detail::OwnsSocket<S>) {
+      return is_closed_ ? nullptr : &stream_.descriptor();
+    } else {
+      return nullptr;
+    }
   }
   Task<Result<std::size_t>> send_file(Descriptor& file, FileRange range) override {
     if constexpr (detail::OwnsSocket<S>) {

@@ -5,13 +5,16 @@
 //     BufferedReader reader(stream);
 //     auto line = co_await ok(reader.read_until("\r\n"));      // in the reader's own buffer, with its end
 //     reader.consume(line.size());
+//     std::span<std::byte> rest = body;                         // then as many bytes as the line said
+//     co_await ok(reader.read_exactly(rest));                  // `rest`, the caller's cursor, is what is missing at any time
 //
 //     BufferedWriter writer(stream);
 //     co_await ok(writer.write(header));
 //     co_await ok(writer.flush());
 //
 // Cancellation   a cancel point where the stream is asked. What was read stays in the reader until consume(); what
-//                was not written stays in the writer: after a cancel both go on where they were.
+//                was not written stays in the writer: after a cancel both go on where they were. read_until() takes nothing out,
+//                so the same call again finds the same line; read_exactly() advances `rest` before it waits.
 // Errors         as the stream's; Error::unexpected_end, Error::too_long.
 // Allocation     the buffer, at the first use; a frame per operation.
 #include <algorithm>
@@ -113,16 +116,43 @@ class BufferedReader {
     }
   }
 
+  // Fills `rest`, and advances it meanwhile: first with what is buffered. unexpected_end: what came before it is in the part that was
+  // filled. What is read ahead of it stays buffered.
+  [[nodiscard]] Task<Result<void>> read_exactly(std::span<std::byte>& rest) {
+    while (true) {
+      rest = rest.subspan(take_into(rest));
+      if (rest.empty()) co_return {};
+      std::size_t count = 0;
+      if (rest.size() < buffer_.bytes_max()) {
+        count = co_await ok(fill());  // ahead, or each few bytes would be a system call
+      } else {
+        count = co_await ok(stream_.read_some(rest));
+        rest = rest.subspan(count);
+      }
+      if (count == 0) co_return std::unexpected(make_error_code(Error::unexpected_end));
+    }
+  }
+  // Without a cursor: who is cancelled then does not learn how far it went.
+  [[nodiscard]] Task<Result<void>> read_exactly(std::span<std::byte>&& buffer) {
+    return read_into(buffer);
+  }
+
   // Up to buffer.size() bytes, first those that are buffered. Returns: how many; 0: the end.
   [[nodiscard]] Task<Result<std::size_t>> read_some(std::span<std::byte> buffer) {
     if (buffer_.size() == 0) co_return co_await stream_.read_some(buffer);
-    std::size_t count = std::min(buffer.size(), buffer_.size());
-    std::memcpy(buffer.data(), buffered().data(), count);
-    buffer_.take(count);
-    co_return count;
+    co_return take_into(buffer);
   }
 
  private:
+  std::size_t take_into(std::span<std::byte> room) noexcept {
+    std::size_t count = std::min(room.size(), buffer_.size());
+    if (count == 0) return 0;
+    std::memcpy(room.data(), buffered().data(), count);
+    buffer_.take(count);
+    return count;
+  }
+  Task<Result<void>> read_into(std::span<std::byte> rest) { co_return co_await read_exactly(rest); }
+
   S& stream_;
   detail::ByteBuffer buffer_;
 };

@@ -41,6 +41,13 @@ struct ServeLimits {
   std::size_t connections_max = 10'000;
 };
 
+// A worker's part of a limit that is for all of them. Rounded down, so that together they stay within it; but each has 1, or a
+// worker would not serve whom the kernel gave to it. No limit, and 0, are the same for each.
+[[nodiscard]] constexpr std::size_t share_of(std::size_t limit, std::size_t workers) noexcept {
+  if (limit == 0 || limit == std::numeric_limits<std::size_t>::max()) return limit;
+  return std::max<std::size_t>(1, limit / workers);
+}
+
 namespace detail {
 
 // What waits, is cancelled and is joined has a frame.

@@ -117,6 +117,7 @@ class EventLoop : public Loop {
   const Driver driver_;
   const std::int64_t spin_max_ns_;
   std::int64_t spin_ns_ = 0;  // what is worth it now
+  bool missed_ = false;       // since spinning was worth it, something was not
   bool inbox_woke_ = false;   // the last sleep ended by a post
   detail::Chaos chaos_;
   UniqueFd wake_fd_;

@@ -30,7 +30,7 @@ namespace weft::inline v0::ws {
 
 struct EndpointOptions {
   Limits limits{};
-  // The first that the client offers too is taken; if there is none, none is.
+  // The first that the client offers too is taken; if there is none, none is. Tokens, each once.
   std::vector<std::string> subprotocols{};
   // "https://example.org", as browsers write them; "*": any. Empty: that of the host that was asked. A request without an
   // Origin is not from a browser, and is let in.

@@ -12,6 +12,7 @@ struct Limits {
   std::size_t send_queue_bytes_max = 1024 * 1024;  // then send() waits
   std::size_t fragment_bytes = 64 * 1024;          // of one frame that is sent. Not 0
   std::size_t output_bytes = 64 * 1024;            // of one write. Not 0
+  std::size_t informational_max = 16;              // of 1xx before a client's 101: bad_handshake
 
   std::chrono::milliseconds ping_interval{30'000};      // without a byte from the peer; 0: no pings
   std::chrono::milliseconds pong_timeout{20'000};       // without one after a ping

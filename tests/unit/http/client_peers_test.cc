@@ -9,9 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "support/drivers.h"
 #include "support/http_peers.h"
 #include "weft/http/client.h"
 #include "weft/net/error.h"
+#include "weft/net/serve.h"
 #include "weft/net/tcp.h"
 #include "weft/run/process.h"
 #include "weft/tls/error.h"
@@ -161,6 +163,55 @@ TEST(HttpClientErrors, OfTheWorldAreErrors) {
     EXPECT_EQ(response.error(), std::errc::connection_refused);
     EXPECT_EQ(client.connections(), 0u);
   });
+}
+
+// RFC 9112, 9.2: what comes while nothing is asked is nobody's answer.
+TEST(HttpClientPeer, AnAnswerThatNobodyAskedForIsNotTaken) {
+  for (Driver driver : drivers_here()) {
+    SCOPED_TRACE(to_string(driver));
+    EventLoop loop({.driver = driver});
+    auto root = [&]() -> Task<void> {
+      net::TcpListener listener = or_throw(net::TcpListener::listen(net::Address::loopback_v4(0)));
+      std::string at = "http://" + or_throw(listener.local_address()).to_string() + "/";
+      int connections = 0;
+      Event has_read, has_sent;
+      auto answer = [&](net::TcpStream stream) -> Task<void> {
+        bool is_first = ++connections == 1;
+        std::array<std::byte, 1000> buffer;
+        Result<std::size_t> count = co_await stream.read_some(buffer);
+        std::string_view good = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngood";
+        Result<void> sent = co_await net::write_all(stream, good);
+        if (is_first) {
+          co_await has_read.wait();
+          std::string_view evil = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil";
+          sent = co_await net::write_all(stream, evil);
+          has_sent.set();
+        }
+        or_throw(sent);
+        count = co_await stream.read_some(buffer);  // until the client closes
+      };
+      auto both = [&](Nursery& nursery) -> Task<NurseryEnd> {
+        auto serve = [&]() -> Task<void> {
+          net::ServeLimits limits;
+          co_await net::serve(listener, limits, answer);
+        };
+        nursery.start(serve);
+        Client client(direct());
+        std::string got = co_await fetch(client, at);
+        EXPECT_EQ(got, "200 good");
+        EXPECT_EQ(client.idle_connections(), 1u);
+        has_read.set();
+        co_await has_sent.wait();
+        co_await sleep_for(5ms);
+        got = co_await fetch(client, at);
+        EXPECT_EQ(got, "200 good");
+        EXPECT_EQ(connections, 2);
+        co_return cancel;
+      };
+      co_await with_nursery(both);
+    };
+    run(loop, root());
+  }
 }
 
 // --- Programs of others -----------------------------------------------------------------------------

@@ -21,6 +21,7 @@ using namespace std::chrono_literals;
 
 // --- The pool ---------------------------------------------------------------------------------------
 
+// RFC 9112, 9.3.
 TEST(HttpClient, UsesAConnectionAgain) {
   ClientTalk()(always(kHello), [&](Client& client, ScriptedConnector& connector) -> Task<void> {
     for (int i = 0; i < 10; ++i) {
@@ -38,6 +39,7 @@ TEST(HttpClient, UsesAConnectionAgain) {
   });
 }
 
+// RFC 9112, 9.3: what is not read to its end is not used again.
 TEST(HttpClient, AResponseThatIsDroppedEarlyClosesItsConnection) {
   auto script = [&](Peer& peer) -> Task<void> {
     co_await peer.read_request();
@@ -64,6 +66,7 @@ TEST(HttpClient, AResponseThatIsThereIsReadToItsEndWhenItIsDropped) {
   });
 }
 
+// RFC 9112, 9.4.
 TEST(HttpClient, OpensNoMoreConnectionsThanTheLimit) {
   int open = 0, most = 0;
   auto script = [&](Peer& peer) -> Task<void> {
@@ -104,6 +107,62 @@ TEST(HttpClient, WhoIsCancelledInTheQueueTakesNoPlace) {
     std::string got = co_await fetch(client, "http://server/");
     EXPECT_EQ(got, "200 Hello.");
     EXPECT_EQ(connector.asked.size(), 1u);
+  });
+}
+
+TEST(HttpClient, WaitsForAPlaceNoLongerThanTheLimit) {
+  ClientTalk talk;
+  talk.options.limits.connections_per_origin_max = 1;
+  talk.options.limits.pool_timeout = 5s;
+  talk(always(kHello), [&](Client& client, ScriptedConnector& connector) -> Task<void> {
+    ClientResponse first = or_throw(co_await client.get("http://server/"));
+    TimePoint before = now();
+    Result<ClientResponse> second = co_await client.get("http://server/");
+    EXPECT_EQ(second.error(), Error::pool_timeout);
+    EXPECT_EQ(now() - before, 5s);
+    std::string got = co_await fetch(client, "http://other/");
+    EXPECT_EQ(got, "200 Hello.") << "another origin has places of its own";
+    // Who gave up left no trace: the place goes to who comes next.
+    std::string body = or_throw(co_await first.body().read_all());
+    got = co_await fetch(client, "http://server/");
+    EXPECT_EQ(got, "200 Hello.");
+    EXPECT_EQ(connector.asked.size(), 2u);
+  });
+}
+
+TEST(HttpClient, NoMoreWaitForAPlaceThanTheLimit) {
+  ClientTalk talk;
+  talk.options.limits.connections_per_origin_max = 1;
+  talk.options.limits.waiters_per_origin_max = 2;
+  talk(always(kHello), [&](Client& client, ScriptedConnector& connector) -> Task<void> {
+    ClientResponse first = or_throw(co_await client.get("http://server/"));
+    std::vector<std::string> got;
+    auto wait = [&]() -> Task<void> { got.push_back(co_await fetch(client, "http://server/")); };
+    auto body = [&](Nursery& nursery) -> Task<NurseryEnd> {
+      {
+        auto given_up = co_await timeout(1ms, fetch(client, "http://server/"));
+        EXPECT_FALSE(given_up.has_value());
+      }
+      nursery.start(wait);  // the place of the one that was cancelled is free again
+      nursery.start(wait);
+      for (int i = 0; i < 5; ++i) co_await yield();
+      TimePoint before = now();
+      Result<ClientResponse> one_more = co_await client.get("http://server/");
+      EXPECT_EQ(one_more.error(), Error::pool_full);
+      EXPECT_EQ(now(), before) << "at once";
+      std::string rest = or_throw(co_await first.body().read_all());
+      co_return join;
+    };
+    co_await with_nursery(body);
+    EXPECT_EQ(got, (std::vector<std::string>{"200 Hello.", "200 Hello."}));
+    EXPECT_EQ(connector.asked.size(), 1u);
+  });
+  // None may wait: that is a limit, too.
+  talk.options.limits.waiters_per_origin_max = 0;
+  talk(always(kHello), [&](Client& client, ScriptedConnector&) -> Task<void> {
+    ClientResponse first = or_throw(co_await client.get("http://server/"));
+    Result<ClientResponse> second = co_await client.get("http://server/");
+    EXPECT_EQ(second.error(), Error::pool_full);
   });
 }
 
@@ -161,6 +220,12 @@ Script closes_after(int good) {
   };
 }
 
+// Nothing, if there is none.
+std::error_code error_of(const Result<ClientResponse>& response) {
+  return response ? std::error_code() : response.error();
+}
+
+// RFC 9112, 9.3.1, and so are the next three.
 TEST(HttpClient, RepeatsARequestOnANewConnectionIfItMay) {
   for (Method method : {Method::get, Method::head, Method::put, Method::delete_, Method::options}) {
     ClientTalk()(closes_after(1), [&](Client& client, ScriptedConnector& connector) -> Task<void> {
@@ -180,7 +245,7 @@ TEST(HttpClient, DoesNotRepeatWhatItMustNot) {
       co_await fetch(client, "http://server/");
       ClientRequest request(method, url("http://server/"), {}, "an order");
       Result<ClientResponse> response = co_await client.request(std::move(request));
-      EXPECT_EQ(response.error(), net::Error::unexpected_end) << to_string(method);
+      EXPECT_EQ(error_of(response), net::Error::unexpected_end) << to_string(method);
       EXPECT_EQ(connector.asked.size(), 1u);
     });
   }
@@ -196,7 +261,7 @@ TEST(HttpClient, DoesNotRepeatWhatItMustNot) {
   // The connection is new: that the server closes it is its answer.
   ClientTalk()(closes_after(0), [&](Client& client, ScriptedConnector& connector) -> Task<void> {
     Result<ClientResponse> response = co_await client.get("http://server/");
-    EXPECT_EQ(response.error(), net::Error::unexpected_end);
+    EXPECT_EQ(error_of(response), net::Error::unexpected_end);
     EXPECT_EQ(connector.asked.size(), 1u);
   });
   // It has begun to answer.
@@ -209,7 +274,7 @@ TEST(HttpClient, DoesNotRepeatWhatItMustNot) {
   ClientTalk()(script, [&](Client& client, ScriptedConnector& connector) -> Task<void> {
     co_await fetch(client, "http://server/");
     Result<ClientResponse> response = co_await client.get("http://server/");
-    EXPECT_EQ(response.error(), net::Error::unexpected_end);
+    EXPECT_EQ(error_of(response), net::Error::unexpected_end);
     EXPECT_EQ(connector.asked.size(), 1u);
   });
 }
@@ -224,7 +289,7 @@ TEST(HttpClient, RepeatsOnceOnly) {
   ClientTalk()(script, [&](Client& client, ScriptedConnector& connector) -> Task<void> {
     co_await fetch(client, "http://server/");
     Result<ClientResponse> response = co_await client.get("http://server/");
-    EXPECT_EQ(response.error(), net::Error::unexpected_end);
+    EXPECT_EQ(error_of(response), net::Error::unexpected_end);
     EXPECT_EQ(connector.asked.size(), 2u);
   });
 }

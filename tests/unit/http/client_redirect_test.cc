@@ -206,9 +206,9 @@ TEST(HttpClient, DoesNotReadALargeRedirectToItsEnd) {
 TEST(HttpProxies, AreFoundByTheName) {
   Proxies proxies{.http = "proxy:3128", .https = "http://secure-proxy:8080/", .no_proxy = {}};
   auto ask = [&](std::string_view where) -> std::string {
-    Result<std::optional<Endpoint>> found = proxies.find(url(where).origin());
+    Result<std::optional<Proxy>> found = proxies.find(url(where).origin());
     if (!found) return found.error().message();
-    return *found ? (*found)->authority() : "directly";
+    return *found ? (*found)->where.authority() : "directly";
   };
   EXPECT_EQ(ask("http://a/"), "proxy:3128");
   EXPECT_EQ(ask("https://a/"), "secure-proxy:8080");
@@ -231,8 +231,37 @@ TEST(HttpProxies, AreFoundByTheName) {
   EXPECT_EQ(ask("http://a/"), "directly");
   proxies = {};
   EXPECT_EQ(ask("http://a/"), "directly");
-  proxies.http = "http://me:secret@proxy/";
-  EXPECT_EQ(ask("http://a/"), make_error_code(Error::bad_proxy).message());
+}
+
+TEST(HttpProxies, MayWantToKnowWhoAsks) {
+  auto find = [](std::string proxy) {
+    return Proxies{.http = std::move(proxy), .https = {}, .no_proxy = {}}.find(
+        url("http://a/").origin());
+  };
+  struct Case {
+    const char* proxy;
+    const char* authorization;
+  } cases[] = {
+      {"http://Aladdin:open%20sesame@proxy/", "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="},  // RFC 7617, 2
+      {"me@proxy", "Basic bWU6"},
+      {"me:@proxy", "Basic bWU6"},
+      {"me:a:b@proxy", "Basic bWU6YTpi"},
+      {"http://me:a@b@proxy", "Basic bWU6YUBi"},  // as others take it
+      {"me:p%40ss@proxy", "Basic bWU6cEBzcw=="},
+      {"proxy", ""},
+  };
+  for (const Case& each : cases) {
+    Result<std::optional<Proxy>> found = find(each.proxy);
+    ASSERT_TRUE(found && *found) << each.proxy;
+    EXPECT_EQ((*found)->where, (Endpoint{Scheme::http, "proxy", 80})) << each.proxy;
+    EXPECT_EQ((*found)->authorization, each.authorization) << each.proxy;
+  }
+  for (const char* bad : {"a%3ab:c@proxy", "a:b%0d%0ac@proxy", "a:%4@proxy", "a:b@",
+                          "a:b@proxy/x@y", "socks5://proxy", "http://proxy/path"}) {
+    Result<std::optional<Proxy>> found = find(bad);
+    ASSERT_FALSE(found) << bad;
+    EXPECT_EQ(found.error(), Error::bad_proxy) << bad;
+  }
 }
 
 class Variable {
@@ -251,6 +280,7 @@ class Variable {
 };
 
 TEST(HttpProxies, ComeFromTheEnvironment) {
+  Variable y("all_proxy", nullptr), z("ALL_PROXY", nullptr);
   Variable a("http_proxy", "one:1"), b("HTTP_PROXY", "two:2"), c("https_proxy", nullptr),
       d("HTTPS_PROXY", "three:3"), e("no_proxy", ""), f("NO_PROXY", "x");
   Proxies found = Proxies::from_environment();
@@ -261,6 +291,11 @@ TEST(HttpProxies, ComeFromTheEnvironment) {
   Variable g("http_proxy", nullptr);
   EXPECT_EQ(Proxies::from_environment().http, "")
       << "HTTP_PROXY may be a header field of a CGI program's client";
+  Variable h("all_proxy", nullptr), i("ALL_PROXY", "four:4");
+  EXPECT_EQ(Proxies::from_environment().http, "four:4") << "for what has none of its own";
+  EXPECT_EQ(Proxies::from_environment().https, "three:3");
+  Variable j("all_proxy", "five:5"), k("HTTPS_PROXY", nullptr);
+  EXPECT_EQ(Proxies::from_environment().https, "five:5");
 }
 
 TEST(HttpClient, AsksAProxyWithTheWholeUrl) {
@@ -318,14 +353,55 @@ TEST(HttpClient, GoesThroughATunnelToHttps) {
   EXPECT_TRUE(seen[3].starts_with("CONNECT other:444 HTTP/1.1\r\n")) << seen[3];
 }
 
+// To the proxy, and to nobody else.
+TEST(HttpClient, TellsAProxyWhoAsks) {
+  std::vector<std::string> seen;
+  auto script = [&](Peer& peer) -> Task<void> {
+    while (true) {
+      std::string request = co_await peer.read_request();
+      if (request.empty()) co_return;
+      seen.push_back(request);
+      if (request.starts_with("CONNECT")) {
+        co_await peer.write("HTTP/1.1 200 Connection established\r\n\r\n");
+      } else {
+        co_await peer.write(kHello);
+      }
+    }
+  };
+  ClientTalk talk;
+  talk.options.proxies = {.http = "me:x@proxy", .https = "me:y@proxy", .no_proxy = "direct"};
+  talk(script, [&](Client& client, ScriptedConnector&) -> Task<void> {
+    co_await fetch(client, "http://a/");
+    co_await fetch(client, "https://a/");
+    co_await fetch(client, "http://direct/");
+    ClientRequest request(Method::get, url("http://b/"));
+    request.headers.add("proxy-authorization", "of my own");
+    Result<ClientResponse> response = co_await client.request(std::move(request));
+    EXPECT_TRUE(response);
+  });
+  ASSERT_EQ(seen.size(), 5u);
+  constexpr std::string_view kField = "proxy-authorization: ";
+  EXPECT_NE(seen[0].find("\r\nproxy-authorization: Basic bWU6eA==\r\n"), std::string::npos);
+  EXPECT_NE(seen[1].find("\r\nproxy-authorization: Basic bWU6eQ==\r\n"), std::string::npos);
+  EXPECT_EQ(seen[2].find(kField), std::string::npos) << "in the tunnel is the server";
+  EXPECT_EQ(seen[3].find(kField), std::string::npos) << "asked directly";
+  EXPECT_EQ(seen[4].find("Basic"), std::string::npos);
+  EXPECT_NE(seen[4].find("proxy-authorization: of my own\r\n"), std::string::npos);
+}
+
 TEST(HttpClient, ATunnelMayBeRefused) {
   ClientTalk talk;
   talk.options.proxies = {.http = {}, .https = "proxy:3128", .no_proxy = {}};
-  auto refuses = always("HTTP/1.1 407 Who are you\r\nContent-Length: 4\r\n\r\nno.\n");
+  auto refuses = always("HTTP/1.1 403 No\r\nContent-Length: 4\r\n\r\nno.\n");
   talk(refuses, [&](Client& client, ScriptedConnector&) -> Task<void> {
     Result<ClientResponse> response = co_await client.get("https://a/");
     EXPECT_EQ(response.error(), Error::proxy_refused);
     EXPECT_EQ(client.connections(), 0u);
+  });
+  auto asks_back = always("HTTP/1.1 407 Who are you\r\nContent-Length: 4\r\n\r\nno.\n");
+  talk(asks_back, [&](Client& client, ScriptedConnector&) -> Task<void> {
+    Result<ClientResponse> response = co_await client.get("https://a/");
+    EXPECT_EQ(response.error(), Error::proxy_wants_user);
   });
   auto speaks_first = always("HTTP/1.1 200 Fine\r\n\r\nHTTP/1.1 200 OK\r\n\r\n");
   talk(speaks_first, [&](Client& client, ScriptedConnector& connector) -> Task<void> {

@@ -226,7 +226,7 @@ TEST(HttpClient, ASendersErrorIsTheRequests) {
   });
 }
 
-// A server that has seen enough answers, and reads no more: who only writes would wait for ever.
+// RFC 9112, 9.5. A server that has seen enough answers, and reads no more: who only writes would wait for ever.
 TEST(HttpClient, HearsAnAnswerWhileItSends) {
   for (bool closes : {false, true}) {
     auto script = [&](Peer& peer) -> Task<void> {

@@ -200,7 +200,7 @@ void with_other_server(Answer answer, Body body) {
   });
 }
 
-// A connection was kept, and the server lets it go when it reads the next request: without close_notify, as many do.
+// RFC 9112, 9.3.1. A connection was kept, and the server lets it go when it reads the next request: without close_notify, as many do.
 TEST(Https, AKeptConnectionThatIsCutIsReplaced) {
   auto answer_one = [](tls::Stream<net::TcpStream>& stream) -> Task<void> {
     std::array<std::byte, 1000> buffer;
@@ -221,7 +221,7 @@ TEST(Https, AKeptConnectionThatIsCutIsReplaced) {
   });
 }
 
-// What came behind an answer may be in the record that was decrypted already, where no socket tells of it.
+// RFC 9112, 9.2. What came behind an answer may be in the record that was decrypted already, where no socket tells of it.
 TEST(Https, AConnectionWithSomethingBehindItsAnswerIsNotKept) {
   // The answer fills the client's first read to the byte.
   std::string answer = "HTTP/1.1 200 OK\r\nContent-Length: 8000\r\nX-Fill: ";
@@ -424,28 +424,155 @@ TEST(Https, AStopSaysGoodbyeToWhoWaits) {
   }
 }
 
-TEST(Https, AClientThatClosesWhatItKeptSaysGoodbye) {
-  std::optional<Result<std::size_t>> end;
-  Event ended;
-  auto answer = [&](TcpTls& stream) -> Task<void> {
+// RFC 9110, 7.4. In the clear it is a 421: conformance_test.cc.
+TEST(Https, ATargetThatSaysSoIsAnsweredFor) {
+  Served served(Scheme::https);
+  served([&](std::string at, Server&) -> Task<void> {
+    TcpTls stream = co_await connect_to(address_of(at), client_options());
+    Result<void> sent = co_await net::write_all(
+        stream, "GET https://localhost/ HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    or_throw(sent);
     std::array<std::byte, 1000> buffer;
     Result<std::size_t> count = co_await stream.read_some(buffer);
-    EXPECT_GT(or_throw(count), 0u);
-    Result<void> sent = co_await net::write_all(stream, "HTTP/1.1 204 No Content\r\n\r\n");
-    or_throw(sent);
-    end = co_await stream.read_some(buffer);
-    ended.set();
-  };
-  with_other_server(answer, [&](std::string at, const int&) -> Task<void> {
-    {
-      Client client(direct());
-      std::string got = co_await fetch(client, at);
-      EXPECT_EQ(got, "204 ");
-    }
-    co_await ended.wait();
+    std::string_view text(reinterpret_cast<const char*>(buffer.data()), or_throw(count));
+    EXPECT_EQ(text.substr(0, 17), "HTTP/1.1 200 OK\r\n");
   });
-  ASSERT_TRUE(end.has_value());
-  EXPECT_TRUE(end->has_value()) << end->error().message();
+}
+
+// RFC 9112, 9.6 and 9.8: the same, of a connection that the server ends by itself.
+TEST(Https, AServerThatClosesSaysGoodbye) {
+  const std::pair<std::string, int> cases[] = {
+      {"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", 200},
+      {"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\nand more", 200},
+      {"(nonsense)\r\n\r\n", 400},
+      {"GET / HTTP/1.1\r\nHo", 408},
+      {"GET / HTTP/1.1\r\nHost: a\r\n\r\n", 200},  // and then it waits for too long
+  };
+  Served served(Scheme::https);
+  served.options.limits.idle_timeout = served.options.limits.head_timeout = 20ms;
+  served.options.limits.linger_timeout = 20ms;
+  served([&](std::string at, Server&) -> Task<void> {
+    for (const auto& [request, status] : cases) {
+      TcpTls stream = co_await connect_to(address_of(at), client_options());
+      Result<void> sent = co_await net::write_all(stream, request);
+      or_throw(sent);
+      std::string text;
+      std::array<std::byte, 1000> buffer;
+      std::error_code end;
+      while (!end) {
+        Result<std::size_t> count = co_await stream.read_some(buffer);
+        if (count && *count == 0) break;
+        if (count) text.append(reinterpret_cast<const char*>(buffer.data()), *count);
+        if (!count) end = count.error();
+      }
+      EXPECT_EQ(text.substr(0, 13), "HTTP/1.1 " + std::to_string(status) + " ") << request;
+      EXPECT_EQ(end, std::error_code()) << request << end.message();
+    }
+  });
+}
+
+// RFC 9112, 9.8: a client says it before it closes, whether it would have kept the connection or not.
+TEST(Https, AClientThatClosesSaysGoodbye) {
+  enum class Reads { all, head };
+  const std::pair<std::string, Reads> cases[] = {
+      {"HTTP/1.1 204 No Content\r\n\r\n", Reads::all},  // kept
+      {"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n", Reads::all},
+      {"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc", Reads::head},
+      {"HTTP/1.1 2000 OK\r\n\r\n", Reads::all},
+  };
+  for (const auto& [text, reads] : cases) {
+    std::optional<Result<std::size_t>> end;
+    Event ended;
+    auto answer = [&](TcpTls& stream) -> Task<void> {
+      std::array<std::byte, 1000> buffer;
+      Result<std::size_t> count = co_await stream.read_some(buffer);
+      EXPECT_GT(or_throw(count), 0u);
+      Result<void> sent = co_await net::write_all(stream, text);
+      or_throw(sent);
+      end = co_await stream.read_some(buffer);
+      ended.set();
+    };
+    with_other_server(answer, [&](std::string at, const int&) -> Task<void> {
+      {
+        Client client(direct());
+        Result<ClientResponse> response = co_await client.get(at);
+        if (response && reads == Reads::all) {
+          Result<std::string> body = co_await response->body().read_all();
+          EXPECT_TRUE(body.has_value());
+        }
+      }
+      co_await ended.wait();
+    });
+    ASSERT_TRUE(end.has_value());
+    EXPECT_TRUE(end->has_value()) << text << end->error().message();
+  }
+}
+
+// RFC 9112, 9.8: where the end of the connection is that of the body, only one that was said counts. A length, or a last chunk, needs none.
+TEST(Https, ACutIsNotTheEndOfABody) {
+  std::error_code cut = make_error_code(tls::Error::truncated);
+  struct Case {
+    std::string answer;
+    bool says_goodbye;
+    std::error_code error;
+  } const cases[] = {
+      {"HTTP/1.1 200 OK\r\n\r\nabc", true, {}},
+      {"HTTP/1.1 200 OK\r\n\r\nabc", false, cut},
+      {"HTTP/1.0 200 OK\r\n\r\nabc", false, cut},
+      {"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc", false, {}},
+      {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", false, {}},
+      {"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nabc", false, cut},
+      {"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nabc", true,
+       make_error_code(net::Error::unexpected_end)},
+      {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n", false, cut},
+  };
+  for (const Case& each : cases) {
+    auto answer = [&](TcpTls& stream) -> Task<void> {
+      std::array<std::byte, 1000> buffer;
+      Result<std::size_t> count = co_await stream.read_some(buffer);
+      EXPECT_GT(or_throw(count), 0u);
+      Result<void> sent = co_await net::write_all(stream, each.answer);
+      if (sent && each.says_goodbye) sent = co_await stream.shutdown_write();
+      or_throw(sent);
+      stream.close();
+    };
+    with_other_server(answer, [&](std::string at, const int&) -> Task<void> {
+      Client client(direct());
+      Result<ClientResponse> got = co_await client.get(at);
+      ClientResponse response = or_throw(std::move(got));
+      Result<std::string> body = co_await response.body().read_all();
+      if (each.error) {
+        EXPECT_EQ(body.error(), each.error) << each.answer;
+      } else {
+        EXPECT_EQ(body, "abc") << each.answer;
+      }
+    });
+  }
+}
+
+// RFC 9112, 8: a request that is cut is incomplete. That is the peer's doing, and not the handler's failure.
+TEST(Https, ARequestThatIsCutIsBad) {
+  Served served(Scheme::https);
+  Event noted;
+  int status = 0;
+  served.options.access_log = [&](const AccessRecord& record) {
+    status = record.status;
+    noted.set();
+  };
+  LogCapture log;
+  served([&](std::string at, Server&) -> Task<void> {
+    TcpTls stream = co_await connect_to(address_of(at), client_options());
+    Result<void> sent = co_await net::write_all(
+        stream, "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc");
+    or_throw(sent);
+    sent = co_await stream.transport().shutdown_write();  // below TLS
+    or_throw(sent);
+    co_await noted.wait();
+  });
+  EXPECT_EQ(status, 400);
+  for (const std::string& line : log.take()) {
+    EXPECT_EQ(line.find("threw"), line.npos) << line;
+  }
 }
 
 // What has come of an answer that breaks off arrives, and then a cut: neither an end by the book nor a reset, which could overtake it.

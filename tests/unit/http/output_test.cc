@@ -242,6 +242,32 @@ TEST_F(HttpOutput, AHandlerBehindAnAnswerThatDoesNotLeaveGoesOn) {
   });
 }
 
+// The loop is stopped in the turn in which the alarm rings. The writer that it starts is cancelled with the rest, and nothing else ends.
+TEST_F(HttpOutput, AnAlarmOnALoopThatIsStoppedIsHarmless) {
+  weft::testing::VirtualLoop loop;
+  bool has_ended = false;
+  routes.get("/stops", [&](const Request&, Response&) -> Task<void> {
+    struct Ends {
+      bool& ended;
+      explicit Ends(bool& flag) : ended(flag) {}
+      ~Ends() { ended = true; }
+    } ends(has_ended);
+    loop.stop();
+    co_await suspend_forever();
+  });
+  Server server(routes);
+  auto all = [&]() -> Task<void> {
+    auto [near, far] = net::memory_streams({.bytes_max = 150});  // less than the answer before it
+    net::MemoryStream mine = std::move(near);
+    Recording transport(std::move(far));
+    co_await send(mine, kGet + get("/stops"));
+    co_await server.serve_connection(transport);
+  };
+  EXPECT_THROW(run(loop, all()), TaskCancelled);
+  EXPECT_TRUE(has_ended);
+  EXPECT_EQ(loop.strand_count(), 0u);
+}
+
 // --- From where ---------------------------------------------------------------------------------------
 
 TEST_F(HttpOutput, LargeBodiesLeaveFromWhereTheyAre) {

@@ -84,6 +84,7 @@ Task<std::string> receive_all(net::TcpStream& stream) {
   co_return co_await receive(stream, std::string_view("\0never", 6));
 }
 
+// RFC 9112, 9.6: the last answer says that it is.
 TEST_F(HttpServing, AStopClosesWhoWaitsAndLetsTheOthersFinish) {
   Event begun, may_end;
   routes.get("/slow", [&](const Request&, Response& response) -> Task<void> {
@@ -290,6 +291,7 @@ TEST_F(HttpServing, PeersThatResetOrVanishDoNotDisturbTheOthers) {
 }
 
 // FIELD: 16 of 40 pipelined answers arrived when the handlers waited.
+// RFC 9112, 9.3.2.
 TEST_F(HttpServing, FortyPipelinedAnswersArriveThoughTheHandlersWait) {
   routes.get("/{n}", [](const Request& request, Response& response) -> Task<void> {
     co_await sleep_for(std::chrono::microseconds(200));
@@ -348,6 +350,7 @@ TEST_F(HttpServing, AnswersThatDoNotFitIntoTheSocketArriveWholeAndInOrder) {
   }
 }
 
+// RFC 9112, 9.6: closed in two steps, with what still comes read in between.
 TEST_F(HttpServing, AnEarlyRefusalReachesAPeerThatStillSends) {
   routes.post("/", [](const Request& request, Response&) -> Task<void> {
     Result<std::string> body = co_await request.body().read_all();
@@ -361,6 +364,12 @@ TEST_F(HttpServing, AnEarlyRefusalReachesAPeerThatStillSends) {
     EXPECT_TRUE(sent);
     std::string answer = co_await receive(stream, "Content Too Large\n");
     EXPECT_EQ(answer.substr(0, 12), "HTTP/1.1 413");
+    // It goes on, and that is still taken: a reset would tell of itself with the second write.
+    for (int i = 0; i < 3; ++i) {
+      co_await sleep_for(2ms);
+      sent = co_await net::write_all(stream, "more of it");
+      EXPECT_TRUE(sent) << "it was reset";
+    }
     // And then the end, not a reset: that could have overtaken the answer.
     std::array<std::byte, 64> buffer;
     Result<std::size_t> end = co_await stream.read_some(buffer);

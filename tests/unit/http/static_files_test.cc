@@ -95,6 +95,10 @@ TEST_F(HttpStaticFiles, HidesWhatBeginsWithADot) {
   EXPECT_EQ(ask(files, "/.secret").status, 404);
   EXPECT_EQ(ask(files, "/.git/config").status, 404);
   EXPECT_EQ(ask(files, "/%2egit/config").status, 404);
+  directory.write("public/sub/.secret", "secret");
+  EXPECT_EQ(ask(files, "/sub/.secret").status, 404);
+  EXPECT_EQ(ask(files, "/sub/%2esecret").status, 404);
+  EXPECT_EQ(ask(files, "/sub%2f.secret").status, 404);
   EXPECT_EQ(ask(files, "/").body.find("secret"), std::string::npos);
   StaticFiles all = open({.hidden = true});
   EXPECT_EQ(ask(all, "/.secret").body, "secret");
@@ -121,6 +125,11 @@ TEST_F(HttpStaticFiles, ARedirectionStaysHere) {
   StaticFiles files = open();
   Answer answer = ask(files, "//evil.example");
   EXPECT_FALSE(answer.field("location").starts_with("//")) << answer.head;
+  Router routes;
+  routes.get("//{path...}", files);
+  answer = ask(routes, "//evil.example");
+  EXPECT_EQ(answer.status, 301);
+  EXPECT_EQ(answer.field("location"), "/evil.example/");
 }
 
 TEST_F(HttpStaticFiles, Ranges) {
@@ -144,7 +153,17 @@ TEST_F(HttpStaticFiles, Ranges) {
            Case{"bytes=a-b", 200, "0123456789", ""},
            Case{"bytes=-", 200, "0123456789", ""},
            Case{"lines=1-2", 200, "0123456789", ""},
-           Case{"bytes=99999999999999999999-", 200, "0123456789", ""},
+           Case{"Bytes=0-1", 206, "01", "bytes 0-1/10"},
+           Case{"BYTES=-1", 206, "9", "bytes 9-9/10"},
+           Case{"bytes", 200, "0123456789", ""},
+           Case{"bytes=99999999999999999999-", 416, nullptr, "bytes */10"},
+           Case{"bytes=99999999999999999999-99999999999999999999", 416, nullptr, "bytes */10"},
+           Case{"bytes=18446744073709551616-18446744073709551617", 416, nullptr, "bytes */10"},
+           Case{"bytes=8-99999999999999999999", 206, "89", "bytes 8-9/10"},
+           Case{"bytes=-99999999999999999999", 206, "0123456789", "bytes 0-9/10"},
+           Case{"bytes=99999999999999999999-3", 200, "0123456789", ""},
+           Case{"bytes=99999999999999999999x-", 200, "0123456789", ""},
+           Case{"bytes=-99999999999999999999x", 200, "0123456789", ""},
        }) {
     Answer answer = ask(files, "/digits.txt", "Range: " + std::string(c.range) + "\r\n");
     EXPECT_EQ(answer.status, c.status) << c.range;
@@ -154,6 +173,10 @@ TEST_F(HttpStaticFiles, Ranges) {
     EXPECT_EQ(answer.field("content-range"), c.content_range) << c.range;
   }
   EXPECT_EQ(ask(files, "/empty", "Range: bytes=0-\r\n").status, 416);
+  // RFC 9110, 14.2: of GET only.
+  Answer head = ask(files, "/digits.txt", "Range: bytes=0-3\r\n", "HEAD");
+  EXPECT_EQ(head.status, 200);
+  EXPECT_EQ(head.field("content-length"), "10");
 }
 
 TEST_F(HttpStaticFiles, Conditions) {
@@ -173,6 +196,13 @@ TEST_F(HttpStaticFiles, Conditions) {
   EXPECT_EQ(status("If-None-Match: \"x\"\r\n"), 200);
   EXPECT_EQ(status("If-None-Match: \"x\"\r\nIf-Modified-Since: " + future + "\r\n"),
             200);  // the tag decides
+  // RFC 9110, 5.3: several lines are one list.
+  EXPECT_EQ(status("If-None-Match: \"x\"\r\nIf-None-Match: " + etag + "\r\n"), 304);
+  EXPECT_EQ(status("If-None-Match: " + etag + "\r\nIf-None-Match: \"x\"\r\n"), 304);
+  EXPECT_EQ(status("If-None-Match: \"x\"\r\nIf-None-Match: \"y\"\r\n"), 200);
+  EXPECT_EQ(status("If-Match: \"x\"\r\nIf-Match: " + etag + "\r\n"), 200);
+  EXPECT_EQ(status("If-Match: " + etag + "\r\nIf-Match: \"x\"\r\n"), 200);
+  EXPECT_EQ(status("If-Match: \"x\"\r\nIf-Match: \"y\"\r\n"), 412);
   EXPECT_EQ(status("If-Modified-Since: " + date + "\r\n"), 304);
   EXPECT_EQ(status("If-Modified-Since: " + past + "\r\n"), 200);
   EXPECT_EQ(status("If-Modified-Since: Sunday, 06-Nov-94 08:49:37 GMT\r\n"), 200);
@@ -182,6 +212,7 @@ TEST_F(HttpStaticFiles, Conditions) {
   EXPECT_EQ(status("If-Match: \"x\"\r\n"), 412);
   EXPECT_EQ(status("If-Unmodified-Since: " + past + "\r\n"), 412);
   EXPECT_EQ(status("If-Unmodified-Since: " + future + "\r\n"), 200);
+  EXPECT_EQ(status("If-Unmodified-Since: " + date + "\r\n"), 200);
   EXPECT_EQ(status("Range: bytes=0-1\r\nIf-Range: " + etag + "\r\n"), 206);
   EXPECT_EQ(status("Range: bytes=0-1\r\nIf-Range: \"x\"\r\n"), 200);
   EXPECT_EQ(status("Range: bytes=0-1\r\nIf-Range: " + date + "\r\n"), 206);

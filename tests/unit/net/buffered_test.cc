@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,67 @@ TEST(NetBufferedReader, FindsLinesHoweverTheyAreTorn) {
       });
     }
   }
+}
+
+// "A line, then so many bytes", in every way that it can be torn; and what comes behind them is still there.
+TEST(NetBufferedReader, ALineAndThenSoManyBytes) {
+  for (std::size_t piece = 1; piece <= 12; ++piece) {
+    for (std::size_t room = 4; room <= 16; ++room) {
+      on_loop([&]() -> Task<void> {
+        MemoryStreamOptions options{.read_bytes_max = piece};
+        auto [near, far] = memory_streams(options);
+        auto receive = [&]() -> Task<std::string> {
+          BufferedReader reader(near, room);
+          auto line = or_throw(co_await reader.read_until("\n"));
+          std::string body(static_cast<std::size_t>(as_text(line)[0] - '0'), '\0');
+          reader.consume(line.size());
+          std::span<std::byte> rest = std::as_writable_bytes(std::span(body));
+          Result<void> got = co_await reader.read_exactly(rest);
+          or_throw(got);
+          EXPECT_TRUE(rest.empty());
+          auto next = or_throw(co_await reader.read_until("\n"));
+          co_return body + "|" + std::string(as_text(next));
+        };
+        auto [sent, got] = co_await all_of(send(far, "9\n123456789ok\n"), receive());
+        EXPECT_EQ(got, "123456789|ok\n") << piece << " " << room;
+      });
+    }
+  }
+}
+
+TEST(NetBufferedReader, AnEndWithinThemTellsHowFarItCame) {
+  on_loop([]() -> Task<void> {
+    auto [near, far] = memory_streams();
+    co_await send(far, "abc");
+    BufferedReader reader(near, 8);
+    std::array<std::byte, 5> buffer{};
+    std::span<std::byte> rest = buffer;
+    Result<void> got = co_await reader.read_exactly(rest);
+    EXPECT_EQ(got.error(), Error::unexpected_end);
+    EXPECT_EQ(rest.size(), 2u);
+    EXPECT_EQ(as_text(std::span(buffer).first(3)), "abc");
+  });
+}
+
+// L5: what was taken before the cancel is in the caller's buffer, and its cursor says so.
+TEST(NetBufferedReader, ACancelledReadGoesOnWhereItWas) {
+  on_loop([]() -> Task<void> {
+    auto [near, far] = memory_streams();
+    BufferedReader reader(near, 4);
+    std::string body(10, '\0');
+    std::span<std::byte> rest = std::as_writable_bytes(std::span(body));
+    for (std::string_view part : {"012", "34567", "8"}) {
+      Result<void> sent = co_await write_all(far, part);
+      or_throw(sent);
+      auto ended = co_await timeout(std::chrono::milliseconds(1), reader.read_exactly(rest));
+      EXPECT_FALSE(ended.has_value());
+    }
+    EXPECT_EQ(rest.size(), 1u);
+    co_await send(far, "9");
+    Result<void> got = co_await reader.read_exactly(rest);
+    or_throw(got);
+    EXPECT_EQ(body, "0123456789");
+  });
 }
 
 TEST(NetBufferedReader, ALineLongerThanTheBufferIsAnErrorAndStaysThere) {

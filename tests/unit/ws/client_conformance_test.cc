@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "support/ws_fixture.h"
 #include "weft/net/buffered.h"
 #include "weft/testing/virtual_loop.h"
+#include "weft/time/sleep.h"
 
 namespace {
 
@@ -221,8 +223,23 @@ std::string accept_for(std::string_view key) {
   return std::string(base64.begin(), base64.begin() + size);
 }
 
+// Reads the request. Returns: the Sec-WebSocket-Accept that answers it.
+Task<std::string> read_request(net::MemoryStream& stream) {
+  std::string request;
+  while (!request.ends_with("\r\n\r\n")) {
+    std::array<std::byte, 1> one;
+    std::size_t count = or_throw(co_await stream.read_some(one));
+    if (count == 0) throw std::runtime_error("the client has gone");
+    request += static_cast<char>(one[0]);
+  }
+  const std::string name = "sec-websocket-key: ";
+  co_return accept_for(request.substr(request.find(name) + name.size(), 24));
+}
+
 struct Rfc6455Client : ::testing::TestWithParam<Case> {
-  [[nodiscard]] static std::string seen(const Case& c, net::MemoryStreamOptions wire = {}) {
+  // `at`: where the frames are torn in two.
+  [[nodiscard]] static std::string seen(const Case& c, net::MemoryStreamOptions wire = {},
+                                        std::size_t at = 0) {
     std::string received, answered;
     ws::ClientOptions options;
     options.limits.message_bytes_max = kMessageBytesMax;
@@ -234,7 +251,7 @@ struct Rfc6455Client : ::testing::TestWithParam<Case> {
       net::MemoryStream theirs = std::move(far);
       auto serve = [&]() -> Task<void> {
         std::string head = co_await answer_handshake(theirs, c.deflate);
-        answered = co_await test::ask(theirs, head + c.bytes);
+        answered = co_await test::ask_in_two(theirs, head + c.bytes, head.size() + at);
       };
       auto ask = [&]() -> Task<void> {
         ws::ClientTalk listen = [&](ws::Connection& socket) -> Task<void> {
@@ -258,21 +275,12 @@ struct Rfc6455Client : ::testing::TestWithParam<Case> {
  private:
   // Reads the request. Returns: the head that answers it.
   static Task<std::string> answer_handshake(net::MemoryStream& stream, bool deflate) {
-    std::string request;
-    while (!request.ends_with("\r\n\r\n")) {
-      std::array<std::byte, 1> one;
-      std::size_t count = or_throw(co_await stream.read_some(one));
-      if (count == 0) throw std::runtime_error("the client has gone");
-      request += static_cast<char>(one[0]);
-    }
-    const std::string name = "sec-websocket-key: ";
-    std::string key = request.substr(request.find(name) + name.size(), 24);
+    std::string accept = co_await read_request(stream);
     const char* extension =
         "Sec-WebSocket-Extensions: permessage-deflate; server_max_window_bits=12\r\n";
     co_return "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
               "Sec-WebSocket-Accept: " +
-        accept_for(key) + "\r\n" +
-        (deflate ? extension : "") + "\r\n";
+        accept + "\r\n" + (deflate ? extension : "") + "\r\n";
   }
 };
 
@@ -284,6 +292,13 @@ TEST_P(Rfc6455Client, IsTheSameByteByByte) {
   EXPECT_EQ(seen(GetParam(), wire), GetParam().seen);
 }
 
+TEST_P(Rfc6455Client, IsTheSameHoweverItIsTorn) {
+  const Case& c = GetParam();
+  for (std::size_t at = 0; at <= c.bytes.size(); ++at) {
+    EXPECT_EQ(seen(c, {}, at), c.seen) << "torn at " << at;
+  }
+}
+
 std::string name_of(const ::testing::TestParamInfo<Case>& info) {
   std::string name = info.param.name + "_";
   for (char c : std::string(info.param.section)) name += std::isalnum(c) ? c : '_';
@@ -291,5 +306,144 @@ std::string name_of(const ::testing::TestParamInfo<Case>& info) {
 }
 INSTANTIATE_TEST_SUITE_P(Frames, Rfc6455Client, ::testing::ValuesIn(frame_cases()), name_of);
 INSTANTIATE_TEST_SUITE_P(Deflate, Rfc6455Client, ::testing::ValuesIn(deflate_cases()), name_of);
+
+// --- The answer to the handshake ---------------------------------------------------------------------
+
+struct AnswerCase {
+  const char* section;  // of RFC 6455, unless it says otherwise
+  const char* name;
+  std::string head;  // ACCEPT stands for the right one
+  std::error_code error{};
+};
+std::ostream& operator<<(std::ostream& out, const AnswerCase& c) {
+  return out << c.section << " " << c.name;
+}
+
+const std::string kStatus = "HTTP/1.1 101 Switching Protocols\r\n";
+const std::string kUpgrade = "Upgrade: websocket\r\n";
+const std::string kConnection = "Connection: Upgrade\r\n";
+const std::string kAccept = "Sec-WebSocket-Accept: ACCEPT\r\n";
+const std::string kSwitch = kStatus + kUpgrade + kConnection + kAccept;
+const std::string kHints = "HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n";
+
+std::string with_extensions(std::string_view value) {
+  return kSwitch + "Sec-WebSocket-Extensions: " + std::string(value) + "\r\n\r\n";
+}
+std::string repeated(const std::string& text, std::size_t times) {
+  std::string all;
+  for (std::size_t i = 0; i < times; ++i) all += text;
+  return all;
+}
+
+std::vector<AnswerCase> answer_cases() {
+  const std::error_code bad = make_error_code(ws::Error::bad_handshake);
+  const std::error_code refused = make_error_code(ws::Error::refused);
+  const std::size_t most = ws::Limits{}.informational_max;
+  return {
+      {"4.1", "AllOfIt", kSwitch + "\r\n"},
+      {"4.1", "NoUpgrade", kStatus + kConnection + kAccept + "\r\n", bad},
+      {"4.1", "AnotherUpgrade", kStatus + "Upgrade: h2c\r\n" + kConnection + kAccept + "\r\n", bad},
+      {"4.1", "AnUpgradeThatBeginsLikeIt",
+       kStatus + "Upgrade: websockets\r\n" + kConnection + kAccept + "\r\n", bad},
+      {"4.1", "AnUpgradeToMore",
+       kStatus + "Upgrade: h2c, websocket\r\n" + kConnection + kAccept + "\r\n", bad},
+      {"4.1", "TwoUpgrades", kStatus + kUpgrade + kUpgrade + kConnection + kAccept + "\r\n", bad},
+      {"4.1", "UpgradeDoesNotCareForCase",
+       kStatus + "uPGRADE: WebSocket\r\n" + kConnection + kAccept + "\r\n"},
+      {"4.1", "NoConnection", kStatus + kUpgrade + kAccept + "\r\n", bad},
+      {"4.1", "AnotherConnection",
+       kStatus + kUpgrade + "Connection: keep-alive\r\n" + kAccept + "\r\n", bad},
+      {"4.1", "AConnectionOfSeveralTokens",
+       kStatus + kUpgrade + "Connection: keep-alive, uPGRADE\r\n" + kAccept + "\r\n"},
+      {"4.1", "NoAccept", kStatus + kUpgrade + kConnection + "\r\n", bad},
+      {"4.1", "AcceptWithSpaceAroundIt",
+       kStatus + kUpgrade + kConnection + "Sec-WebSocket-Accept: \t ACCEPT \t\r\n\r\n"},
+      {"4.1", "AnAcceptAndMore",
+       kStatus + kUpgrade + kConnection + "Sec-WebSocket-Accept: ACCEPT, ACCEPT\r\n\r\n", bad},
+      {"11.3.3", "TwoAccepts", kSwitch + kAccept + "\r\n", bad},
+      {"11.3.3", "ASecondAcceptThatIsWrong",
+       kSwitch + "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n", bad},
+      // RFC 9110, 15.2: what comes before it is none.
+      {"9110 15.2", "HintsBeforeIt", kHints + kSwitch + "\r\n"},
+      {"9110 15.2", "AContinueBeforeIt", "HTTP/1.1 100 Continue\r\n\r\n" + kSwitch + "\r\n"},
+      {"9110 15.2", "OneThatNobodyKnows", "HTTP/1.1 199 What\r\n\r\n" + kSwitch + "\r\n"},
+      {"9110 15.2", "HintsBeforeARefusal",
+       kHints + "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n", refused},
+      {"9110 15.2", "AsManyAsThereMayBe", repeated(kHints, most) + kSwitch + "\r\n"},
+      {"9110 15.2", "OneMore", repeated(kHints, most + 1) + kSwitch + "\r\n", bad},
+      // The fields of one are not those of the other.
+      {"9110 15.2", "AnAcceptInTheHintsOnly",
+       "HTTP/1.1 103 Early Hints\r\n" + kAccept + "\r\n" + kStatus + kUpgrade + kConnection +
+           "\r\n",
+       bad},
+      // Extensions: the grammar.
+      {"9.1", "AnExtension", with_extensions("permessage-deflate; server_max_window_bits=12")},
+      {"9.1", "WithSpace", with_extensions("permessage-deflate ;\tserver_max_window_bits = 12 ")},
+      {"9.1", "Quoted", with_extensions("permessage-deflate; server_max_window_bits=\"12\"")},
+      {"9.1", "EmptyElements",
+       with_extensions(", permessage-deflate; server_max_window_bits=12 ,,")},
+      {"9.1", "NoElement", with_extensions(""), bad},
+      {"9.1", "OnlyCommas", with_extensions(", ,"), bad},
+      {"9.1", "NoNameOfAParameter",
+       with_extensions("permessage-deflate; server_max_window_bits=12;"), bad},
+      {"9.1", "AParameterThatIsEmpty",
+       with_extensions("permessage-deflate;; server_max_window_bits=12"), bad},
+      {"9.1", "NoValue", with_extensions("permessage-deflate; server_max_window_bits="), bad},
+      {"9.1", "ParametersOfNothing", with_extensions("; server_max_window_bits=12"), bad},
+      {"9.1", "AnOpenQuote", with_extensions("permessage-deflate; server_max_window_bits=\"12"),
+       bad},
+  };
+}
+
+struct Rfc6455ClientHandshake : ::testing::TestWithParam<AnswerCase> {
+  // Sends the first `at` bytes, and when the client has come to rest, the others.
+  [[nodiscard]] static std::error_code error_of(const AnswerCase& c, std::size_t at) {
+    Result<ws::Close> end = std::unexpected(std::error_code());
+    ws::ClientOptions options;
+    options.deflate.emplace();
+    VirtualLoop loop;
+    auto both = [&]() -> Task<void> {
+      auto [near, far] = net::memory_streams();
+      net::MemoryStream mine = std::move(near);
+      net::MemoryStream theirs = std::move(far);
+      auto serve = [&]() -> Task<void> {
+        std::string accept = co_await read_request(theirs);
+        std::string head = c.head;
+        for (std::size_t i = head.find("ACCEPT"); i != head.npos; i = head.find("ACCEPT")) {
+          head.replace(i, 6, accept);
+        }
+        std::string first = head.substr(0, at), second = head.substr(first.size()) + kBye;
+        Result<void> sent = co_await net::write_all(theirs, first);
+        co_await sleep_for(std::chrono::milliseconds(1));
+        sent = co_await net::write_all(theirs, second);
+        co_await test::read_to_end(theirs);
+      };
+      auto ask = [&]() -> Task<void> {
+        ws::ClientTalk listen = [](ws::Connection& socket) -> Task<void> {
+          Result<ws::Message> message = co_await socket.receive();
+        };
+        Task<Result<ws::Close>> talking =
+            ws::connect(std::move(mine), "example.org", "/", listen, options);
+        end = co_await std::move(talking);
+      };
+      co_await all_of(serve(), ask());
+    };
+    run(loop, both());
+    if (end) {
+      EXPECT_EQ(end->code, 1000);
+    }
+    return end ? std::error_code() : end.error();
+  }
+};
+
+TEST_P(Rfc6455ClientHandshake, IsTakenOrFailsHoweverItIsTorn) {
+  const AnswerCase& c = GetParam();
+  const std::size_t longest = c.head.size() + 2 * accept_for("").size();  // ACCEPT is there twice
+  for (std::size_t at = 0; at <= longest; ++at) {
+    EXPECT_EQ(error_of(c, at), c.error) << "torn at " << at;
+  }
+}
+INSTANTIATE_TEST_SUITE_P(All, Rfc6455ClientHandshake, ::testing::ValuesIn(answer_cases()),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

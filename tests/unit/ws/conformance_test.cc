@@ -125,6 +125,7 @@ std::vector<Case> frame_cases() {
       {"5.5", "ACloseOf126Bytes", close_frame(1000, std::string(124, 'r')), "C:1002"},
       {"5.5.1", "ACloseWithoutACode", control_frame(8, ""), "C:"},
       {"5.5.1", "ACloseOfOneByte", control_frame(8, "x"), "C:1002"},
+      {"5.5.1", "ACloseOfHalfACode", control_frame(8, "\x0f"), "C:1002"},
       {"5.5.1", "ACloseWithAReason", close_frame(1001, "going"), "C:1001"},
       {"5.5.1", "ACloseWithTheLongestReason", close_frame(1000, std::string(123, 'r')), "C:1000"},
       {"5.5.1", "WhatComesBehindACloseIsDropped", kHello + kBye + kHello, "T:Hello C:1000"},
@@ -258,6 +259,9 @@ std::vector<Case> deflate_cases() {
       {"8.1", "InflatedBinaryIsNotText", bytes_of(2, hex("000100feffff00"), true, 4) + kBye,
        "B:\xff C:1000"},
       // 1001 times 'x'.
+      // At the first byte too many: before the rule is broken that comes behind it.
+      {"10.4", "WhatInflatesToMoreBeforeItsEnd",
+       bytes_of(2, hex("aaa81805a360140c7b0000"), false, 4) + kHello + kBye, "C:1009"},
       {"10.4", "WhatInflatesToMore", bytes_of(2, hex("aaa81805a360140c7b0000"), true, 4) + kBye,
        "C:1009"},
   };
@@ -265,8 +269,18 @@ std::vector<Case> deflate_cases() {
   return cases;
 }
 
-struct Rfc6455 : testing::TestWithParam<Case> {
+struct Rfc6455 : ::testing::TestWithParam<Case> {
   [[nodiscard]] static std::string answer(const Case& c, net::MemoryStreamOptions wire = {}) {
+    return written(c, talk_of(c, wire)(c.bytes));
+  }
+  // The same, torn in two behind `at` bytes of the frames.
+  [[nodiscard]] static std::string torn_answer(const Case& c, std::size_t at) {
+    FrameTalk talk = talk_of(c, {});
+    return written(c, talk.torn(c.bytes, test::handshake(talk.fields).size() + at));
+  }
+
+ private:
+  static FrameTalk talk_of(const Case& c, net::MemoryStreamOptions wire) {
     FrameTalk talk;
     talk.options.limits.message_bytes_max = kMessageBytesMax;
     if (c.deflate) {
@@ -274,7 +288,10 @@ struct Rfc6455 : testing::TestWithParam<Case> {
       talk.fields = "Sec-WebSocket-Extensions: permessage-deflate\r\n";
     }
     talk.wire = wire;
-    std::string said = transcript(talk(c.bytes));
+    return talk;
+  }
+  static std::string written(const Case& c, std::string_view bytes) {
+    std::string said = transcript(bytes);
     if (!c.answer.starts_with("…")) return said;
     return "…" + said.substr(std::min(said.size(), said.find("C:")));
   }
@@ -291,54 +308,28 @@ TEST_P(Rfc6455, IsTheSameByteByByte) {
   EXPECT_EQ(answer(GetParam(), wire), GetParam().answer);
 }
 
-// In pieces of every length: some end at each byte of the frames.
+// In two, at every byte of the frames: the second part comes when the first has been dealt with.
 TEST_P(Rfc6455, IsTheSameHoweverItIsTorn) {
   const Case& c = GetParam();
-  std::size_t longest = std::min<std::size_t>(c.bytes.size(), 64);
-  for (std::size_t piece = 2; piece <= longest; ++piece) {
-    net::MemoryStreamOptions wire;
-    wire.read_bytes_max = piece;
-    EXPECT_EQ(answer(c, wire), c.answer) << "in pieces of " << piece;
+  for (std::size_t at = 0; at <= c.bytes.size(); ++at) {
+    EXPECT_EQ(torn_answer(c, at), c.answer) << "torn at " << at;
   }
 }
 
-std::string name_of(const testing::TestParamInfo<Case>& info) {
+std::string name_of(const ::testing::TestParamInfo<Case>& info) {
   std::string name = info.param.name + "_";
   for (char c : std::string(info.param.section)) name += std::isalnum(c) ? c : '_';
   return name;
 }
-INSTANTIATE_TEST_SUITE_P(Frames, Rfc6455, testing::ValuesIn(frame_cases()), name_of);
-INSTANTIATE_TEST_SUITE_P(Deflate, Rfc6455, testing::ValuesIn(deflate_cases()), name_of);
+INSTANTIATE_TEST_SUITE_P(Frames, Rfc6455, ::testing::ValuesIn(frame_cases()), name_of);
+INSTANTIATE_TEST_SUITE_P(Deflate, Rfc6455, ::testing::ValuesIn(deflate_cases()), name_of);
 
-// Torn at each byte once, in two: the first part, then, when all else has come to rest, the second.
-TEST(WebSocketTorn, AtEveryByte) {
-  std::string frames = bytes_of(1, "Hel", false) + control_frame(9, "ping") + bytes_of(0, "lo") +
-                       with_length(std::string(200, 'x'), 2) + close_frame(1000, "bye");
-  ws::Endpoint endpoint(test::echo);
-  std::string request = test::handshake();
-  for (std::size_t at = 0; at <= frames.size(); ++at) {
-    std::string answer;
-    EventLoop loop;
-    http::Server server(endpoint);
-    auto talk = [&]() -> Task<void> {
-      auto [near, far] = net::memory_streams();
-      net::MemoryStream mine = std::move(near);
-      http::StreamTransport transport(std::move(far));
-      auto serve = [&]() -> Task<void> { co_await server.serve_connection(transport); };
-      auto ask = [&]() -> Task<void> {
-        std::string first = request + frames.substr(0, at);
-        Result<void> sent = co_await net::write_all(mine, first);
-        for (int i = 0; i < 20; ++i) co_await yield();
-        std::string second = frames.substr(at);
-        sent = co_await net::write_all(mine, second);
-        answer = co_await test::read_to_end(mine);
-      };
-      co_await all_of(serve(), ask());
-    };
-    run(loop, talk());
-    EXPECT_EQ(transcript(answer.substr(answer.find("\r\n\r\n") + 4)),
-              "T:Hello T:" + std::string(200, 'x') + " P:ping C:1000")
-        << "torn at " << at;
+// The handshake, too: what was read ahead of the frames is theirs.
+TEST(WebSocketTorn, WithinTheHandshake) {
+  FrameTalk talk;
+  std::size_t head = test::handshake().size();
+  for (std::size_t at = 0; at <= head; ++at) {
+    EXPECT_EQ(transcript(talk.torn(kHello + kBye, at)), "T:Hello C:1000") << "torn at " << at;
   }
 }
 

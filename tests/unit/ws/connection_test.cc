@@ -210,8 +210,8 @@ TEST(WebSocket, AFrameHasABoundOfItsOwn) {
     Result<ws::Message> first = co_await socket.receive();
     EXPECT_EQ(first.value().data, "0123456789");
     first = co_await socket.receive();
-    end = first.error();
-    EXPECT_EQ(socket.closed()->code, 1009);
+    if (!first) end = first.error();
+    EXPECT_EQ(socket.closed().value_or(ws::Close()).code, 1009);
   };
   auto peer = [&](RawPeer& raw) -> Task<void> {
     co_await raw.send(text_frame("0123456789") + text_frame("0123456789x"));

@@ -41,6 +41,7 @@ struct Case {
   const char* name;
   std::string bytes;
   int status;
+  const char* versions = "";  // 4.4: those that the server speaks, if that is what is wrong
 };
 std::ostream& operator<<(std::ostream& out, const Case& c) {
   return out << c.section << " " << c.name;
@@ -65,11 +66,15 @@ std::vector<Case> cases() {
       {"4.2.1", "NoKey", request(kGet, {kHost, kUpgrade, kConnection, kVersion}), 400},
       {"4.2.1", "TwoKeys",
        request(kGet, {kHost, kUpgrade, kConnection, kVersion, kKeyField, kKeyField}), 400},
-      {"4.2.1", "NoVersion", request(kGet, {kHost, kUpgrade, kConnection, kKeyField}), 426},
+      {"4.2.1", "NoVersion", request(kGet, {kHost, kUpgrade, kConnection, kKeyField}), 426, "13"},
+      {"4.2.1", "TwoVersions",
+       request(kGet, {kHost, kUpgrade, kConnection, kVersion, kVersion, kKeyField}), 426, "13"},
       {"4.4", "AnOlderVersion",
-       request(kGet, {kHost, kUpgrade, kConnection, "Sec-WebSocket-Version: 8", kKeyField}), 426},
+       request(kGet, {kHost, kUpgrade, kConnection, "Sec-WebSocket-Version: 8", kKeyField}), 426,
+       "13"},
       {"4.4", "AVersionToCome",
-       request(kGet, {kHost, kUpgrade, kConnection, "Sec-WebSocket-Version: 130", kKeyField}), 426},
+       request(kGet, {kHost, kUpgrade, kConnection, "Sec-WebSocket-Version: 130", kKeyField}), 426,
+       "13"},
       {"4.2.1", "ABody",
        request(kGet, {kHost, kUpgrade, kConnection, kVersion, kKeyField, "Content-Length: 3"}) +
            "abc",
@@ -83,6 +88,19 @@ std::vector<Case> cases() {
                    request(kGet, {kHost, kUpgrade, kConnection, kVersion,
                                   "Sec-WebSocket-Key: " + std::string(key)}),
                    400});
+  }
+  // 9.1: the grammar of extensions, whether one is known or not.
+  for (const char* good : {"x", "x, y;a;b=c", "x; a = \"b\" ;c", ",x,,", "x;a=\"\\b\""}) {
+    all.push_back({"9.1", "Extensions",
+                   handshake("Sec-WebSocket-Extensions: " + std::string(good) + "\r\n"), 101});
+  }
+  all.push_back({"9.1", "ExtensionsOfWhichOneIsEmpty",
+                 handshake("Sec-WebSocket-Extensions:\r\nSec-WebSocket-Extensions: x\r\n"), 101});
+  for (const char* bad :
+       {"", ",", "x y", "x;", "x;;a", "x;=b", "x;a=", "x;a=b c", "x;a=\"b", "x;a=\"b c\"",
+        "x;a=\"\"", "x;a=\"b\"c", "x;a=b=c", ";a", "x, ;a", "(x)", "x;a=\"b\\", "x;a=\"b,c\""}) {
+    all.push_back({"9.1", "BadExtensions",
+                   handshake("Sec-WebSocket-Extensions: " + std::string(bad) + "\r\n"), 400});
   }
   return all;
 }
@@ -105,6 +123,7 @@ TEST_P(Rfc6455Handshake, IsAnsweredAsItSays) {
   }
   if (answer.status == 426) {
     EXPECT_EQ(answer.field("upgrade"), "websocket");  // RFC 9110, 15.5.22
+    EXPECT_EQ(answer.field("sec-websocket-version"), GetParam().versions);
   }
 }
 INSTANTIATE_TEST_SUITE_P(All, Rfc6455Handshake, ::testing::ValuesIn(cases()));
@@ -317,6 +336,49 @@ TEST(WebSocketClient, DoesNotSendWhatWouldBeAnotherRequest) {
   EXPECT_THROW(run(loop, try_path("a\r\nX: y", "/")), UsageError);
   EXPECT_THROW(run(loop, try_path("a", "no-slash")), UsageError);
   EXPECT_THROW(run(loop, try_path("a", "")), UsageError);
+}
+
+// What `options` are refused with; nothing if they are not.
+std::string refusal_of(const ws::ClientOptions& options) {
+  try {
+    [[maybe_unused]] ClientResult result = ask_server("HTTP/1.1 400 No\r\n\r\n", options);
+    EXPECT_EQ(result.end.error(), ws::Error::refused);
+    return "";
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+}
+
+// 4.1, 10: they are tokens, and each is another one.
+TEST(WebSocketClient, OffersSubprotocolsThatCanBeTold) {
+  using Offers = std::vector<std::string>;
+  for (const Offers& good : {Offers{}, Offers{"a"}, Offers{"a", "A"}, Offers{"v1.chat", "v2"}}) {
+    ws::ClientOptions options;
+    options.subprotocols = good;
+    EXPECT_EQ(refusal_of(options), "");
+  }
+  for (const Offers& bad :
+       {Offers{""}, Offers{"a", ""}, Offers{"a, b"}, Offers{"a b"}, Offers{"a", "b", "a"},
+        Offers{"a\r\nx: y"}, Offers{"\"a\""}, Offers{"\xc3\xa4"}}) {
+    ws::ClientOptions options;
+    options.subprotocols = bad;
+    EXPECT_NE(refusal_of(options).find("subprotocol"), std::string::npos) << bad.back();
+    ws::EndpointOptions server;
+    server.subprotocols = bad;
+    EXPECT_THROW(ws::Endpoint(test::echo, server), UsageError) << bad.back();
+  }
+}
+
+// What it says itself would be there twice, and which of them counts is the server's guess.
+TEST(WebSocketClient, SaysOnceWhatItSaysItself) {
+  for (const char* name :
+       {"host", "Host", "upgrade", "connection", "origin", "content-length", "transfer-encoding",
+        "sec-websocket-key", "Sec-WebSocket-Version", "sec-websocket-protocol",
+        "sec-websocket-extensions", "sec-websocket-accept"}) {
+    ws::ClientOptions options;
+    options.headers.add(name, "x");
+    EXPECT_NE(refusal_of(options).find("ClientOptions"), std::string::npos) << name;
+  }
 }
 
 // Upgrades like an Endpoint, but with these fields instead.

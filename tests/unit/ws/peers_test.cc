@@ -252,7 +252,7 @@ Task<Result<ws::Close>> connect_to(net::Address where, ws::ClientTalk talk, bool
   ws::ClientOptions options = client_options(deflate);
   net::TcpStream stream = co_await ok(net::TcpStream::connect(where));
   Task<Result<ws::Close>> talking =
-      ws::connect(std::move(stream), "127.0.0.1", "/", std::move(talk), std::move(options));
+      ws::connect(std::move(stream), "127.0.0.1", "/", talk, std::move(options));
   co_return co_await std::move(talking);
 }
 
