@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: MIT
 #include "durable/sqlite/lock_file.h"
 
+#include <fcntl.h>
 #include <sqlite3.h>
+#include <sys/file.h>
 
 #include <array>
+#include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <optional>
 #include <string_view>
+#include <system_error>
 #include <thread>
+
+#include "weft/base/unique_fd.h"
 
 namespace weft::inline v0::durable::detail {
 
@@ -49,7 +57,7 @@ constexpr const char* kCarryOver = R"(
            first_token, token_count, owner FROM former_tickets;
   DROP TABLE former_tickets;
 )";
-// Others who make the same of it at the same time are waited for; a program of before, which has it open, is not.
+// How long a program of before, which has it open, is waited for.
 constexpr std::chrono::milliseconds kUpgradeMax{500};
 
 constexpr std::size_t kHeaderBytes = 100;  // https://www.sqlite.org/fileformat2.html, 1.3
@@ -84,22 +92,34 @@ void set_version(Connection& file) {
   file.execute(("PRAGMA user_version = " + std::to_string(kLockFileVersion)).c_str());
 }
 
-// Reads the first bytes, by the descriptor that SQLite has. (By another one its locks were lost when that is closed:
-// those of a process on a file go with any of its descriptors.) No transaction begins, so a foreign file stays as it is.
-// Returns: whether the file is empty.
-bool is_new(const Connection& file) {
+// The first bytes, by the descriptor that SQLite has. (By another one its locks were lost when that is closed: those of a process
+// on a file go with any of its descriptors.) No transaction begins, so a foreign file stays as it is.
+struct Header {
+  bool is_empty = false;
+  bool is_whole = false;  // a database's
+  std::uint32_t id = 0, version = 0;
+};
+
+Header header_of(const Connection& file) {
   sqlite3_file& raw = file.file();
   sqlite3_int64 size = 0;
   file.check(raw.pMethods->xFileSize(&raw, &size));
-  if (size == 0) return true;
-  std::array<unsigned char, kHeaderBytes> header{};
-  int code = raw.pMethods->xRead(&raw, header.data(), kHeaderBytes, 0);
-  if (code == SQLITE_IOERR_SHORT_READ ||
-      std::memcmp(header.data(), kMagic.data(), kMagic.size()) != 0) {
-    throw file.error(SQLITE_NOTADB);
-  }
+  if (size == 0) return {.is_empty = true};
+  std::array<unsigned char, kHeaderBytes> bytes{};
+  int code = raw.pMethods->xRead(&raw, bytes.data(), kHeaderBytes, 0);
+  if (code == SQLITE_IOERR_SHORT_READ) return {};
   file.check(code);
-  check_version(file, big_endian(&header[kIdAt]), big_endian(&header[kVersionAt]));
+  return {.is_whole = std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) == 0,
+          .id = big_endian(&bytes[kIdAt]),
+          .version = big_endian(&bytes[kVersionAt])};
+}
+
+// Returns: whether the file is empty.
+bool is_new(const Connection& file) {
+  Header header = header_of(file);
+  if (header.is_empty) return true;
+  if (!header.is_whole) throw file.error(SQLITE_NOTADB);
+  check_version(file, header.id, header.version);
   return false;
 }
 
@@ -167,6 +187,32 @@ bool have_it_alone(Connection& file) {
   return false;
 }
 
+// Those who come to upgrade a file do so one after the other. A connection that has read anything of a file with a log keeps all
+// others from having it alone, for as long as it is open: so two who had come that far would wait for each other. It is a
+// lock of the folder, which leaves nothing behind.
+class Turn {
+ public:
+  explicit Turn(const Connection& file) {
+    std::filesystem::path folder = std::filesystem::path(file.path()).parent_path();
+    if (folder.empty()) folder = ".";
+    folder_.reset(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    auto end = std::chrono::steady_clock::now() + Connection::kBusyMax;
+    while (!folder_ || ::flock(folder_.get(), LOCK_EX | LOCK_NB) != 0) {
+      int code = errno;
+      if (code != EWOULDBLOCK && code != EINTR) {
+        throw LockError(LockError::storage,
+                        folder.string() + ": cannot be locked to make " + file.path() +
+                            " a file of this version: " + std::generic_category().message(code));
+      }
+      if (std::chrono::steady_clock::now() >= end) throw file.error(SQLITE_BUSY);
+      std::this_thread::sleep_for(Connection::kBusyPauseMax);
+    }
+  }
+
+ private:
+  UniqueFd folder_;
+};
+
 // Tokens go on, whoever waits or holds has its place and its lease.
 void upgrade(Connection& file) {
   while (true) {
@@ -191,12 +237,19 @@ void upgrade(Connection& file) {
 std::unique_ptr<Connection> open_lock_file(const std::string& path, std::function<void()> step) {
   auto file = std::make_unique<Connection>(path, std::move(step));
   file->checkpoint_at_close(false);  // a file that is refused below is not written to
+  // Before anything else: most of what SQLite is asked, settings too, begins with the file's schema.
+  std::optional<Turn> turn;
+  if (Header header = header_of(*file);
+      header.id == kLockFileId && header.version == kFormerVersion) {
+    turn.emplace(*file);
+  }
   file->execute("PRAGMA synchronous = FULL");
   // A commit writes whole pages, a few of them, to the log: small ones cost a quarter.
   file->execute("PRAGMA page_size = 1024");
   // Who died while he made it has left a first page, and a journal that takes it back as soon as anything is asked.
   if (is_new(*file) || file->ask("PRAGMA application_id") == "0") make(*file);
   upgrade(*file);
+  turn.reset();
   use_log(*file);
   check_whole(*file);
   file->checkpoint_at_close(true);

@@ -92,7 +92,9 @@ class SqlitePowerCut : public ::testing::Test {
   }
 
   TemporaryDirectory directory_{TemporaryDirectory::where_syncs_are_cheap()};
-  std::string path_ = directory_.file("locks.db"), copy_ = directory_.file("copy.db");
+  // Another folder: an upgrade has the file's own one locked, and the copy is opened in its midst.
+  TemporaryDirectory elsewhere_{TemporaryDirectory::where_syncs_are_cheap()};
+  std::string path_ = directory_.file("locks.db"), copy_ = elsewhere_.file("copy.db");
   PowerCut disk_;
   std::vector<Held> held_;
   std::uint64_t next_token_ = 1;
