@@ -77,19 +77,6 @@ int status_of(std::exception_ptr error, const std::error_code& own) {
   }
 }
 
-// Only what is waited for a body is the peer's time: a handler may take all the time it likes between two reads.
-class Waits {
- public:
-  explicit Waits(nanoseconds& time) : time_(time), start_(now()) {}
-  Waits(const Waits&) = delete;
-  Waits& operator=(const Waits&) = delete;
-  ~Waits() { time_ += now() - start_; }
-
- private:
-  nanoseconds& time_;
-  TimePoint start_;
-};
-
 }  // namespace
 
 Http1Connection::Http1Connection(Server& server, Transport& transport)
@@ -268,8 +255,8 @@ bool Http1Connection::prepare(bool has_body) {
   ++requests_;
   message_is_read_ = !has_body;
   expects_continue_ = expects && is_1_1 && has_body;
-  body_read_ = body_written_ = 0;
-  body_waited_ = nanoseconds(0);
+  body_written_ = 0;
+  body_pace_ = write_pace_ = Pace();
   body_error_.clear();
   is_chunked_ = false;
   peer_goes_on_ = parser_.keeps_alive();
@@ -319,7 +306,7 @@ Task<Result<std::size_t>> Http1Connection::read_body(std::span<std::byte> buffer
       }
       Result<PooledBytes> more;
       {
-        Waits waits(body_waited_);
+        Pace::Waits waits(body_pace_);
         more = co_await transport_.read_within(body_patience());
       }
       if (!more && more.error() == std::errc::timed_out) {
@@ -332,9 +319,10 @@ Task<Result<std::size_t>> Http1Connection::read_body(std::span<std::byte> buffer
     MessageParser::Step step = parser_.walk(input_.next().substr(0, buffer.size()), buffer);
     input_.take(step.taken);
     message_is_read_ = step.stop == Stop::message;
-    body_read_ += parser_.body_bytes();
+    body_pace_.moved(parser_.body_bytes());
     // In the order of the bytes: what was too much came before what is bad.
-    if (body_read_ > body_.bytes_max()) co_return fail(make_error_code(Error::body_too_large));
+    if (body_pace_.bytes() > body_.bytes_max())
+      co_return fail(make_error_code(Error::body_too_large));
     if (step.stop == Stop::failed) co_return fail(make_error_code(Error::bad_body));
     if (parser_.body_bytes() > 0) co_return parser_.body_bytes();
   }
@@ -343,21 +331,16 @@ Task<Result<std::size_t>> Http1Connection::read_body(std::span<std::byte> buffer
 
 // How long the next byte may take.
 nanoseconds Http1Connection::body_patience() const noexcept {
-  nanoseconds patience = limits().body_timeout;
-  if (limits().body_rate_min == 0) return patience;
-  // Neither product may overflow: as if no body had more than a petabyte, nor thirty years.
-  std::uint64_t bytes = std::min<std::uint64_t>(body_read_, 1'000'000'000'000'000);
-  std::uint64_t earned_ms = bytes * 1000 / limits().body_rate_min;
-  auto earned = milliseconds(std::min<std::uint64_t>(earned_ms, 1'000'000'000'000));
-  return std::clamp<nanoseconds>(limits().body_grace + earned - body_waited_, nanoseconds(0),
-                                 patience);
+  return body_pace_.patience({.silence = limits().body_timeout,
+                              .rate_min = limits().body_rate_min,
+                              .grace = limits().body_grace});
 }
 
 // H3. Returns: whether the next request can be read.
 Task<bool> Http1Connection::skip_body() {
   if (message_is_read_) co_return true;
   if (body_error_ || expects_continue_) co_return false;
-  body_.allow(body_read_ + limits().unread_body_bytes);
+  body_.allow(body_pace_.bytes() + limits().unread_body_bytes);
   std::array<std::byte, 4096> dropped;
   while (true) {
     Result<std::size_t> count = co_await read_body(dropped);
@@ -612,8 +595,12 @@ Task<Result<void>> Http1Connection::write_file(Response& response, Descriptor& f
     co_await ok(write_out());
     LocalMutexGuard turn = co_await write_turn_.lock();
     Breaks breaks(is_broken_);
-    Result<std::size_t> count =
-        co_await within(limits().write_timeout, transport_.send_file(file, range));
+    Result<std::size_t> count;
+    {
+      Pace::Waits waits(write_pace_);
+      count = co_await within(write_patience(), transport_.send_file(file, range));
+    }
+    write_pace_.moved(count.value_or(0));
     if (!count && count.error() == std::errc::not_supported) {
       breaks.dismiss();
       break;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "input.h"
+#include "pace.h"
 #include "parser.h"
 #include "weft/base/intrusive_list.h"
 #include "weft/core/started_task.h"
@@ -44,6 +45,7 @@ class Http1Connection final : public ServedConnection,
   [[nodiscard]] bool prepare(bool has_body);
   Task<Result<std::size_t>> read_body(std::span<std::byte> buffer) override;
   [[nodiscard]] std::chrono::nanoseconds body_patience() const noexcept;
+  [[nodiscard]] std::chrono::nanoseconds write_patience() const noexcept;
   Task<bool> skip_body();
 
   // --- Answering ---
@@ -175,8 +177,8 @@ class Http1Connection final : public ServedConnection,
   Overtaken overtaken_{*this};
   std::error_code write_error_;  // the first: nothing leaves any more
   std::uint64_t requests_ = 0;
-  std::uint64_t body_read_ = 0;
-  std::chrono::nanoseconds body_waited_{0};  // for it
+  Pace body_pace_;   // of the request's
+  Pace write_pace_;  // of what has left since that began
   std::uint64_t body_written_ = 0;
   std::int64_t head_began_ns_ = 0;
   std::error_code body_error_;

@@ -2,6 +2,7 @@
 // Http1Connection: how its bytes leave, and how it ends.
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <span>
 #include <string_view>
 #include <system_error>
@@ -13,6 +14,9 @@
 
 namespace weft::inline v0::http::detail {
 
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
 namespace {
 
 // What linger() reads at most.
@@ -22,6 +26,13 @@ constexpr std::size_t kLingerBytesMax = 256 * 1024;
 
 std::error_code Http1Connection::as_write_error(const std::error_code& error) const noexcept {
   return error == std::errc::timed_out ? make_error_code(Error::write_timeout) : error;
+}
+
+// How long the peer may take until it takes something.
+nanoseconds Http1Connection::write_patience() const noexcept {
+  return write_pace_.patience({.silence = limits().write_timeout,
+                               .rate_min = limits().write_rate_min,
+                               .grace = limits().write_grace});
 }
 
 // Returns: whether all of it has left, without waiting. What has not is write_out()'s.
@@ -94,8 +105,19 @@ Task<Result<void>> Http1Connection::write_out(Piece piece) {
     net::drop_front(rest, 0);
     if (rest.empty()) co_return {};
     std::span<const net::Part> list(rest);
-    Result<std::size_t> count = co_await transport_.write_some_within(limits().write_timeout, list);
+    Result<std::size_t> count;
+    {
+      Pace::Waits waits(write_pace_);
+      milliseconds silence = limits().write_timeout;
+      nanoseconds patience = write_patience();
+      if (patience < silence) {  // that one's time runs between two writes, too
+        count = co_await within(patience, transport_.write_some_within(silence, list));
+      } else {
+        count = co_await transport_.write_some_within(silence, list);
+      }
+    }
     if (!count) co_return std::unexpected(write_error_ = as_write_error(count.error()));
+    write_pace_.moved(*count);
     std::size_t left = *count;
     auto take = [&left](std::size_t size) {
       std::size_t taken = std::min(left, size);

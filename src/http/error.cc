@@ -20,7 +20,8 @@ class Category final : public std::error_category {
       case Error::bad_body:
         return "the body is malformed";
       case Error::write_timeout:
-        return "the peer took nothing for Limits::write_timeout";
+        return "the peer took nothing for Limits::write_timeout, or less than "
+               "Limits::write_rate_min";
       case Error::wrong_length:
         return "the body has another length than content_length() promised";
       case Error::upgraded:

@@ -10,7 +10,7 @@ enum class Error {
   body_too_large = 1,  // Limits::body_bytes_max, or Body::allow()
   body_timeout,        // Limits::body_timeout
   bad_body,            // its chunks are malformed
-  write_timeout,       // Limits::write_timeout
+  write_timeout,       // Limits::write_timeout, or slower than write_rate_min
   wrong_length,        // more, or less, than content_length() said
   upgraded,            // another protocol has taken over
   broken_off,          // an earlier write of this answer was cut off in the middle

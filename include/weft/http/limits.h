@@ -29,6 +29,10 @@ struct Limits {
   std::uint64_t body_rate_min = 240;
   std::chrono::milliseconds body_grace{30'000};
   std::chrono::milliseconds write_timeout{30'000};  // without a byte that the peer takes
+  // The same for answers: slower than so many bytes a second, over all the time that the peer was waited for since the request, but the
+  // first write_grace, and the connection ends. 0: no matter how slow.
+  std::uint64_t write_rate_min = 240;
+  std::chrono::milliseconds write_grace{30'000};
   std::chrono::milliseconds linger_timeout{1'000};  // reading on after the last answer
   std::chrono::milliseconds drain_timeout{10'000};  // from a stop to the cancel
 

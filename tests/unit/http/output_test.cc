@@ -145,6 +145,58 @@ TEST_F(HttpOutput, WhatIsWrittenAndGivenUpHasABoundAndATime) {
   EXPECT_LE(ended - start, 31s) << "the time began anew with each write";
 }
 
+// An answer of 2000 bytes and its head to a peer that takes `bytes` each `pause`, over a wire that holds 100.
+struct Slow {
+  std::error_code said;
+  std::chrono::nanoseconds after{0};  // from the request to the end of the handler
+};
+Slow read_slowly(Limits limits, std::size_t bytes, std::chrono::nanoseconds pause) {
+  Slow result;
+  Router routes;
+  TimePoint start{};
+  routes.get("/", [&](const Request&, Response& response) -> Task<void> {
+    start = now();
+    Result<void> written{};
+    for (int i = 0; i < 20 && written; ++i) {
+      written = co_await response.write(std::string(100, 'x'));
+      if (written) written = co_await response.flush();
+    }
+    if (!written) result.said = written.error();
+    result.after = now() - start;
+  });
+  talk(routes, {.limits = limits}, {.bytes_max = 100},
+       [&](net::MemoryStream& mine, Recording&) -> Task<void> {
+         co_await send(mine, get("/"));
+         std::vector<std::byte> buffer(bytes);
+         while (true) {
+           co_await sleep_for(pause);
+           Result<std::size_t> count = co_await mine.read_some(buffer);
+           if (!count || *count == 0 || result.after > 0s) co_return;
+         }
+       });
+  return result;
+}
+
+// A byte now and then is enough for write_timeout, and would hold the connection for years.
+TEST_F(HttpOutput, APeerThatReadsByDripsIsLate) {
+  Limits limits{.write_timeout = 30s, .write_rate_min = 10, .write_grace = 60s};
+  Slow slow = read_slowly(limits, 1, 29s);
+  EXPECT_EQ(slow.said, Error::write_timeout);
+  EXPECT_EQ(slow.after, 60s + 100 * 100ms + 200ms)
+      << "the grace, and what the wire and two bytes have earned";
+  slow = read_slowly(limits, 1, 5s);
+  EXPECT_EQ(slow.said, Error::write_timeout);
+  EXPECT_EQ(slow.after, 60s + 100 * 100ms + 1400ms) << "of fourteen";
+}
+
+TEST_F(HttpOutput, APeerThatReadsAsFastAsItMustIsFastEnough) {
+  Limits limits{.write_timeout = 30s, .write_rate_min = 10, .write_grace = 1s};
+  EXPECT_EQ(read_slowly(limits, 10, 1s).said, std::error_code());
+  EXPECT_EQ(read_slowly(limits, 10, 1100ms).said, Error::write_timeout);
+  limits.write_rate_min = 0;
+  EXPECT_EQ(read_slowly(limits, 1, 29s).said, std::error_code()) << "no matter how slow";
+}
+
 // Pauses of the handler are not the peer's: what can be taken at once is.
 TEST_F(HttpOutput, APeerThatReadsAgainIsNotLate) {
   std::error_code said;
