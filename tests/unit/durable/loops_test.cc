@@ -97,12 +97,13 @@ TEST(DurableLoops, WhoHasGivenUpDoesNotBeginThoughItHearsOfItLate) {
     EventLoop& home = *EventLoop::current_or_null();
     EventLoop& other = context.loop(&context.loop(0) == &home ? 1 : 0);
     std::binary_semaphore is_over(0);
-    Event held("held"), blocked("blocked");
+    Event held("held"), queued("queued"), blocked("blocked");
     bool began = false;
     auto holder = [&]() -> Task<void> {
       auto section = [&](LockContext&) -> Task<void> {
         held.set();
         while (engine.statistics().waiting == 0) co_await yield();
+        queued.set();
         co_await blocked.wait();
         co_await sleep_for(21ms);  // the other's time is up first: both are timers of this loop
       };
@@ -120,8 +121,7 @@ TEST(DurableLoops, WhoHasGivenUpDoesNotBeginThoughItHearsOfItLate) {
       EXPECT_FALSE(began);
     };
     auto blocker = [&]() -> Task<void> {
-      co_await held.wait();
-      co_await yield();  // the waiter is on its way to the engine's loop
+      co_await queued.wait();
       blocked.set();
       is_over.acquire();
     };
