@@ -201,6 +201,7 @@ Result<std::optional<std::size_t>> Engine::read(std::span<std::byte> buffer) {
     starved_ = false;
     std::size_t more = 0;
     int done = SSL_read_ex(ssl_, buffer.data() + count, buffer.size() - count, &more);
+    within_message_ = starved_ && SSL_in_init(ssl_) == 1;
     if (done == 1) {
       count += more;
     } else if (!starved_ && SSL_get_error(ssl_, done) == SSL_ERROR_ZERO_RETURN) {
@@ -226,6 +227,9 @@ Result<std::size_t> Engine::write(std::span<const net::Part> parts) {
   check_handshaken();
   if (failure_) return std::unexpected(failure_);
   if (ended_) return std::unexpected(std::make_error_code(std::errc::broken_pipe));
+  Result<bool> can = finish_message();
+  if (!can) return std::unexpected(can.error());
+  if (!*can) return 0;
   std::array<std::byte, kRecordBytes> scratch;  // not cleared, and mostly not touched
   std::size_t taken = 0;
   Gather rest(parts);
@@ -242,9 +246,26 @@ Result<void> Engine::end() {
   check_handshaken();
   if (failure_) return std::unexpected(failure_);
   if (ended_) return {};
+  Result<bool> can = finish_message();
+  if (!can) return std::unexpected(can.error());
+  if (!*can) {
+    return std::unexpected(std::make_error_code(std::errc::resource_unavailable_try_again));
+  }
   if (SSL_shutdown(ssl_) < 0) return fail_by_openssl();
   ended_ = true;
   return {};
+}
+
+Result<bool> Engine::finish_message() {
+  if (!SSL_in_init(ssl_)) return true;
+  ERR_clear_error();
+  starved_ = false;
+  bool done = SSL_do_handshake(ssl_) == 1;
+  within_message_ = !done && starved_;
+  if (done) return true;
+  if (!starved_) return fail_by_openssl();
+  if (input_ended_) return fail(make_error_code(Error::truncated), {});
+  return false;
 }
 
 void Engine::check_handshaken() const {

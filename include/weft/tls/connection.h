@@ -9,6 +9,8 @@
 //       Others may add to the output meanwhile; the sender sends that too.
 //   C2  who stops sending while there is output left tells a reader that waits (reader_), which then sends.
 //   C3  input lies in lent_ or own_ until the engine has used it up; a reader that waits holds no lent buffer.
+//   C4  a writer that the engine can serve only when more has come (is_within_message()) waits for the reader, and is told of all that
+//       one does (received_); without a reader it receives itself (receiving_), and a reader that comes meanwhile waits for it.
 #include <chrono>
 #include <cstddef>
 #include <memory>
@@ -59,6 +61,17 @@ class Turn {
   bool& taken_;
 };
 
+class Flag {
+ public:
+  explicit Flag(bool& flag) noexcept : flag_(flag) { flag_ = true; }
+  Flag(const Flag&) = delete;
+  Flag& operator=(const Flag&) = delete;
+  ~Flag() { flag_ = false; }
+
+ private:
+  bool& flag_;
+};
+
 template <net::Stream S>
 class Connection {
   static constexpr const char* kSecondReader = "tls::Stream: a second task reads from it";
@@ -107,10 +120,14 @@ class Connection {
     co_await finish_if_cancelled();
     while (sending_) co_await sent_.park();
     Sending sending(*this);
-    if (std::error_code error = cannot_send()) co_return std::unexpected(error);
-    Result<void> ended = engine_.end();
-    if (!ended) co_return ended;
-    co_return co_await send();
+    while (true) {
+      if (std::error_code error = cannot_send()) co_return std::unexpected(error);
+      Result<void> ended = engine_.end();
+      if (engine_.needs_input()) forget_input();
+      if (ended) co_return co_await send();
+      if (!engine_.is_within_message()) co_return ended;
+      co_await ok(receive_rest(sending));
+    }
   }
 
   Task<Result<void>> flush() {
@@ -147,15 +164,32 @@ class Connection {
   // The turn at the transport (C1).
   class Sending {
    public:
-    explicit Sending(Connection& connection) noexcept : connection_(connection) {
-      connection_.sending_ = true;
-    }
+    explicit Sending(Connection& connection) noexcept : connection_(connection) { take(); }
     Sending(const Sending&) = delete;
     Sending& operator=(const Sending&) = delete;
     ~Sending() {
-      connection_.sending_ = false;
+      if (taken_) give_back();
+    }
+    void take() noexcept { connection_.sending_ = taken_ = true; }
+    void give_back() noexcept {
+      connection_.sending_ = taken_ = false;
       connection_.sent_.unpark_one();
       if (connection_.engine_.has_output() && connection_.reader_) connection_.reader_->stop();
+    }
+
+   private:
+    Connection& connection_;
+    bool taken_ = false;
+  };
+  // Whoever waits for input looks again when this one has brought some, or does not any more (C4).
+  class Telling {
+   public:
+    explicit Telling(Connection& connection) noexcept : connection_(connection) {}
+    Telling(const Telling&) = delete;
+    Telling& operator=(const Telling&) = delete;
+    ~Telling() { tell(); }
+    void tell() noexcept {
+      if (connection_.writer_waits_ || connection_.receiving_) connection_.received_.unpark_all();
     }
 
    private:
@@ -177,16 +211,22 @@ class Connection {
   template <class T, class Take>
   Task<Result<T>> receive(Take take) {
     Turn turn(reading_, kSecondReader);
+    Telling telling(*this);
     co_await finish_if_cancelled();
     while (true) {
       if (closed_) co_return unexpected_close();
       Result<std::optional<T>> got = take();
       if (engine_.needs_input()) forget_input();
+      telling.tell();
       if (!got) {
         co_await send_last_words();
         co_return std::unexpected(got.error());
       }
       if (*got) co_return std::move(**got);
+      if (receiving_) {
+        co_await received_.park();
+        continue;
+      }
       if (engine_.has_output() && must_send()) {
         co_await ok(receive_and_send());
         continue;
@@ -223,10 +263,15 @@ class Connection {
       if (std::error_code error = cannot_send()) co_return std::unexpected(error);
       if (taken == 0) {
         Result<std::size_t> count = engine_.write(parts);
+        if (engine_.needs_input()) forget_input();
         if (!count) co_return std::unexpected(count.error());
         taken = *count;
       }
-      if (!engine_.has_output()) co_return taken;
+      if (!engine_.has_output()) {
+        if (taken > 0 || !engine_.is_within_message()) co_return taken;
+        co_await ok(receive_rest(sending));
+        continue;
+      }
       auto count = co_await stoppable(transport_.write_some(engine_.output()));
       if (!count) {
         if (taken > 0) co_return taken;  // L5; the rest of its record is sent by the next (C2)
@@ -235,6 +280,25 @@ class Connection {
         co_return std::unexpected(error);
       }
     }
+  }
+
+  // Brings more input, or waits until the reader has (C4); others may send meanwhile. Requires: the engine needs it.
+  Task<Result<void>> receive_rest(Sending& sending) {
+    if (closed_) co_return unexpected_close();
+    sending.give_back();
+    if (reading_) {
+      Flag waits(writer_waits_);
+      co_await received_.park();
+    } else {
+      Flag receives(receiving_);
+      Telling telling(*this);
+      auto input = co_await incoming();
+      if (!input) co_return std::unexpected(input.error());
+      feed(std::move(*input));
+    }
+    while (sending_) co_await sent_.park();
+    sending.take();
+    co_return {};
   }
 
   Task<Result<void>> shake_hands() {
@@ -339,9 +403,12 @@ class Connection {
   TimePoint sent_at_{};                      // something, last
   Stop* reader_ = nullptr;                   // a reader that waits for input, and nothing else
   ParkingLot sent_{"tls::Stream, to send"};  // who waits for the turn
+  ParkingLot received_{"tls::Stream, the rest of a message"};  // who waits for another's input
   bool reading_ = false;
   bool writing_ = false;
   bool sending_ = false;
+  bool receiving_ = false;     // a writer
+  bool writer_waits_ = false;  // for the reader
   bool closed_ = false;
 };
 

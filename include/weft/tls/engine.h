@@ -93,10 +93,13 @@ class Engine {
   // False: read() would say that it needs more input.
   [[nodiscard]] bool may_have_plaintext() const noexcept;
   // Takes from the front of `parts` what fits into the output. Returns: how many bytes; 0, although there are some:
-  // output() must be sent first. std::errc::broken_pipe after end().
+  // output() must be sent first, or is_within_message(). std::errc::broken_pipe after end().
   [[nodiscard]] Result<std::size_t> write(std::span<const net::Part> parts);
-  // No more is written: close_notify. Once is enough.
+  // No more is written: close_notify. Once is enough. std::errc::resource_unavailable_try_again: not yet, is_within_message().
   [[nodiscard]] Result<void> end();
+  // Of a message that follows the handshake (a ticket, a key update) one record has come, and the next has not: until it was
+  // fed, OpenSSL neither encrypts nor ends.
+  [[nodiscard]] bool is_within_message() const noexcept { return within_message_; }
 
   // --- What was agreed on, after the handshake ----------------------------------------------------
 
@@ -127,6 +130,8 @@ class Engine {
   // OpenSSL has an error in its queue, or had no memory.
   std::unexpected<std::error_code> fail_by_openssl();
   void check_handshaken() const;
+  // Reads the rest of the message that is under way, if there is one. Returns: false: it has not come.
+  Result<bool> finish_message();
 
   std::shared_ptr<const detail::Snapshot> snapshot_;
   ssl_st* ssl_ = nullptr;
@@ -139,6 +144,7 @@ class Engine {
   const bool server_;
   bool handshaken_ = false;
   bool starved_ = false;  // OpenSSL asked for input, and there was none
+  bool within_message_ = false;
   bool input_ended_ = false;
   bool peer_ended_ = false;  // by close_notify
   bool ended_ = false;       // by end()
