@@ -17,9 +17,10 @@ constexpr std::size_t kSegmentsMax =
     64;  // of one system call: UDP_MAX_SEGMENTS of Linux before 6.9
 
 // Whether it is the cutting that the kernel could not do: for want of a checksum in hardware (EIO),
-// or because a segment has to be sent in fragments (EINVAL).
+// or because a segment has to be sent in fragments (EMSGSIZE; EINVAL on older kernels).
 bool is_about_segments(std::error_code error) {
-  return error == std::errc::io_error || error == std::errc::invalid_argument;
+  return error == std::errc::io_error || error == std::errc::message_size ||
+         error == std::errc::invalid_argument;
 }
 
 // Asking for it is the way to learn whether the kernel knows it: an older one would send it all as

@@ -348,6 +348,39 @@ TEST_P(Udp, SegmentsAreDatagrams) {
   }
 }
 
+// Linux says EMSGSIZE of that now, and said EINVAL before. IPv6 lets a socket have an MTU of its own.
+TEST_P(Udp, SegmentsAboveTheMtuAreSentInFragmentsOneByOne) {
+  on_loop([]() -> Task<void> {
+    UdpOptions roomy{.receive_queue_bytes = kRoomy};
+    UdpSocket a = or_throw(UdpSocket::bind(Address::loopback_v6(0)));
+    UdpSocket b = or_throw(UdpSocket::bind(Address::loopback_v6(0), roomy));
+    Address where = or_throw(b.local_address());
+    int mtu = 1280;
+    int number = a.descriptor().number();
+    checked(::setsockopt(number, IPPROTO_IPV6, IPV6_MTU, &mtu, sizeof mtu), "IPV6_MTU");
+    std::string text(4001, '\0');
+    std::iota(text.begin(), text.end(), 0);
+    std::span<const std::byte> rest = bytes_of(text);
+    Result<void> sent = co_await a.send_segments(rest, 2000, where);
+    EXPECT_TRUE(sent.has_value()) << sent.error();
+    EXPECT_TRUE(rest.empty());
+    if (!sent) co_return;
+    std::string got;
+    for (std::size_t expected : {2000, 2000, 1}) {
+      std::string piece = co_await next_text(b);
+      EXPECT_EQ(piece.size(), expected);
+      got += piece;
+    }
+    EXPECT_TRUE(got == text);
+    // One that is too large for any datagram is an error all the same.
+    std::string large(70'000, 'x');
+    rest = bytes_of(large);
+    sent = co_await a.send_segments(rest, 66'000, where);
+    EXPECT_TRUE(is_error(sent, std::errc::message_size));
+    EXPECT_EQ(rest.size(), large.size());
+  });
+}
+
 TEST_P(Udp, CoalescedDatagramsAreTheSameBytesAndSayWhereTheyPart) {
   on_loop([]() -> Task<void> {
     Bound a, b({.coalesce = true});
