@@ -228,6 +228,8 @@ Http1Connection::After Http1Connection::after_wait(Result<PooledBytes> more) {
 
 // Returns: false if the request is to be refused.
 bool Http1Connection::prepare(bool has_body) {
+  // It may last as long as the connection. Before anybody has a view of it.
+  if (parser_.wants_upgrade() && !has_body) input_.keep(parser_);
   Headers headers(parser_.fields());
   std::string_view host;
   std::size_t hosts = 0;
@@ -677,6 +679,8 @@ Task<Result<Connection::Upgraded>> Http1Connection::upgrade(Response& response,
   out_.append("HTTP/1.1 101 Switching Protocols\r\n").append(upgrade.lines());
   out_.append(response.headers().lines()).append("\r\n");
   co_await ok(write_out());
+  std::string().swap(sending_);  // nothing of ours is written any more
+  sent_ = 0;
   std::span<const std::byte> rest = std::as_bytes(std::span(input_.next()));
   Upgraded upgraded;
   upgraded.transport = &transport_;

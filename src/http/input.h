@@ -35,6 +35,20 @@ class Input {
       join(more, parser);
     }
   }
+  // The request, whose head is whole, may last as long as the connection: it moves to memory of its own size, and what follows it
+  // too. What was lent goes back.
+  void keep(MessageParser& parser) {
+    std::string_view head = parser.head();
+    if (is_own(head)) return;
+    std::string kept;
+    kept.reserve(head.size() + next_.size());
+    kept.append(head).append(next_);
+    own_ = std::move(kept);
+    parser.moved(head.data(), own_.data());
+    next_ = std::string_view(own_).substr(head.size());
+    lent_ = {};
+    held_ = {};
+  }
   // The request is over: its head is of no more use.
   void release() noexcept {
     held_ = {};

@@ -73,9 +73,10 @@ Server::Listed::~Listed() {
 }
 
 Task<void> Server::serve_connection(Transport& transport) {
-  detail::Http1Connection connection(*this, transport);
-  Listed listed(*this, connection);
-  co_await connection.run();
+  // Not in this frame: the pool would round its size up by more than the heap does.
+  auto connection = std::make_unique<detail::Http1Connection>(*this, transport);
+  Listed listed(*this, *connection);
+  co_await connection->run();
 }
 
 // Logged once, and noted each time.

@@ -225,14 +225,13 @@ Task<Result<Close>> detail::connect_over(http::Transport& transport, std::string
   if (options.deflate) detail::require_valid(*options.deflate);
   detail::SessionSetup setup;
   setup.role = detail::Role::client;
-  setup.limits = options.limits;
   if (options.deflate) setup.deflate = *options.deflate;
   std::string key = detail::new_key();
   std::string request = request_of(host, path, key, options);
   Task<Result<void>> handshake = shake_hands(transport, std::move(request), key, options, setup);
   co_await ok(within(options.limits.handshake_timeout, std::move(handshake)));
-  detail::Session session(transport, std::move(setup));
-  co_await session.run(std::move(talk));
+  detail::Session session(transport, options.limits, std::move(setup));
+  co_await session.run(talk);
   co_return *session.closed();
 }
 

@@ -2,6 +2,7 @@
 #include "weft/ws/endpoint.h"
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -125,12 +126,12 @@ bool Endpoint::accepts(const http::Request& request, http::Response& response) c
   return true;
 }
 
-Task<void> Endpoint::handle_request(const http::Request& request, http::Response& response,
-                                    http::Connection& connection) {
-  if (!accepts(request, response)) co_return;
+Task<std::unique_ptr<detail::Session>> Endpoint::open(const http::Request& request,
+                                                      http::Response& response,
+                                                      http::Connection& connection) const {
+  if (!accepts(request, response)) co_return nullptr;
   detail::SessionSetup setup;
   setup.role = detail::Role::server;
-  setup.limits = options_.limits;
   setup.subprotocol = choose_subprotocol(request);
   if (options_.deflate) {
     setup.deflate = *options_.deflate;
@@ -144,21 +145,27 @@ Task<void> Endpoint::handle_request(const http::Request& request, http::Response
   }
   Result<http::Connection::Upgraded> upgraded = co_await connection.upgrade(response, "websocket");
   if (!upgraded) {
-    if (response.has_begun()) co_return;
+    if (response.has_begun()) co_return nullptr;
     for (const char* name :
          {"sec-websocket-accept", "sec-websocket-protocol", "sec-websocket-extensions"}) {
       response.remove_header(name);
     }
     refuse(response, 400, "a handshake has no body");
-    co_return;
+    co_return nullptr;
   }
   setup.read_ahead = std::move(upgraded->read_ahead);
-  detail::Session session(*upgraded->transport, std::move(setup));
-  StopNotice notice(connection, session);
-  std::function<Task<void>(Connection&)> talk = [&](Connection& socket) {
-    return talk_(socket, request);
-  };
-  co_await session.run(std::move(talk));
+  co_return std::make_unique<detail::Session>(*upgraded->transport, options_.limits,
+                                              std::move(setup));
+}
+
+// What the handshake needs is not in this frame, which lasts as long as the connection (W5).
+Task<void> Endpoint::handle_request(const http::Request& request, http::Response& response,
+                                    http::Connection& connection) {
+  std::unique_ptr<detail::Session> session = co_await open(request, response, connection);
+  if (!session) co_return;
+  StopNotice notice(connection, *session);
+  detail::Session::Talk talk = [&](Connection& socket) { return talk_(socket, request); };
+  co_await session->run(talk);
 }
 
 }  // namespace weft::inline v0::ws

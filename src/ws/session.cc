@@ -29,8 +29,8 @@ using std::chrono::milliseconds;
 
 // What linger() reads at most.
 constexpr std::size_t kLingerBytesMax = 1024 * 1024;
-// More than this is not kept between two writes.
-constexpr std::size_t kKeptBytesMax = 4 * 1024;
+// More than this is not kept between two writes (W5).
+constexpr std::size_t kKeptBytesMax = 256;
 
 std::span<const std::byte> bytes_of(std::string_view text) noexcept {
   return std::as_bytes(std::span(text));
@@ -86,44 +86,37 @@ class Session::Turn {
   Session& session_;
 };
 
-Session::Session(http::Transport& transport, SessionSetup setup)
+Session::Coding::Coding(const SessionSetup& setup)
+    : bytes_min(setup.deflate.bytes_min),
+      deflater(setup.deflate,
+               setup.role == Role::server ? setup.terms->server_window_bits
+                                          : setup.terms->client_window_bits,
+               setup.role == Role::server ? setup.terms->server_context_takeover
+                                          : setup.terms->client_context_takeover),
+      inflater(setup.role == Role::server ? setup.terms->client_window_bits
+                                          : setup.terms->server_window_bits,
+               setup.role == Role::server ? setup.terms->client_context_takeover
+                                          : setup.terms->server_context_takeover) {}
+
+Session::Session(http::Transport& transport, const Limits& limits, SessionSetup setup)
     : transport_(transport),
-      setup_(std::move(setup)),
-      codec_(setup_.role == Role::client),
-      reader_(codec_, setup_.limits, setup_.role == Role::server,
-              setup_.terms
-                  ? &inflater_.emplace(
-                        setup_.role == Role::server ? setup_.terms->client_window_bits
-                                                    : setup_.terms->server_window_bits,
-                        setup_.role == Role::server ? setup_.terms->client_context_takeover
-                                                    : setup_.terms->server_context_takeover)
-                  : nullptr),
-      input_(setup_.read_ahead) {
-  if (setup_.terms) {
-    bool is_server = setup_.role == Role::server;
-    const DeflateTerms& terms = *setup_.terms;
-    deflater_.emplace(setup_.deflate,
-                      is_server ? terms.server_window_bits : terms.client_window_bits,
-                      is_server ? terms.server_context_takeover : terms.client_context_takeover);
-  }
-}
+      role_(setup.role),
+      limits_(limits),
+      subprotocol_(std::move(setup.subprotocol)),
+      codec_(role_ == Role::client),
+      coding_(setup.terms ? std::make_unique<Coding>(setup) : nullptr),
+      reader_(codec_, limits_, role_ == Role::server, coding_ ? &coding_->inflater : nullptr),
+      read_ahead_(std::move(setup.read_ahead)),
+      input_(read_ahead_) {}
 
 // --- The life of it ---------------------------------------------------------------------------------
 
-Task<void> Session::run(std::function<Task<void>(Connection&)> talk) {
-  auto body = [&]() -> Task<void> { co_await talk_and_close(talk); };
-  auto leave = [this]() -> Task<void> {
-    co_await wait_for_users();
-    co_await linger();
-  };
-  co_await try_(body).finally(leave);
-}
-
-Task<void> Session::talk_and_close(std::function<Task<void>(Connection&)>& talk) {
+// A connection that waits consists of the frames of run() and of what it awaits, one in the other (W5): who only calls another one
+// is no coroutine.
+Task<void> Session::run(const Talk& talk) {
   std::exception_ptr error;
   auto both = [&](Nursery& nursery) -> Task<NurseryEnd> {
-    auto write = [this]() -> Task<void> { co_await write_loop(); };
-    nursery.start(write);
+    nursery.start(write_loop());
     try {
       co_await talk(*this);
     } catch (...) {
@@ -137,8 +130,15 @@ Task<void> Session::talk_and_close(std::function<Task<void>(Connection&)>& talk)
     }
     co_return join;
   };
-  co_await with_nursery(both);
+  auto body = [&]() { return with_nursery(both); };
+  auto end = [this]() -> Task<void> { return leave(); };
+  co_await try_(body).finally(end);
   if (error) std::rethrow_exception(error);
+}
+
+Task<void> Session::leave() {
+  co_await wait_for_users();
+  co_await linger();
 }
 
 Task<void> Session::serve(Handler& handler, const http::Request& request) {
@@ -180,9 +180,9 @@ Task<void> Session::wait_for_users() {
 Task<void> Session::linger() {
   if (is_broken_) co_return;
   if (has_failed_) {
-    Result<void> shut = co_await within(setup_.limits.close_timeout, transport_.shutdown_write());
+    Result<void> shut = co_await within(limits_.close_timeout, transport_.shutdown_write());
     if (!shut) co_return;
-  } else if (setup_.role == Role::server) {
+  } else if (role_ == Role::server) {
     co_return;
   }
   auto drop = [this]() -> Task<void> {
@@ -192,7 +192,7 @@ Task<void> Session::linger() {
       dropped += bytes->size();
     }
   };
-  co_await timeout(setup_.limits.close_timeout, drop);
+  co_await timeout(limits_.close_timeout, drop);
 }
 
 void Session::note_end(std::error_code error, Close how) {
@@ -265,9 +265,16 @@ Task<Result<Message>> Session::receive() {
   // Somebody has closed it meanwhile, and reads until the end, or until he is cancelled.
   while (is_dropping_) co_await reader_left_.park();
   Turn turn(*this);
-  Result<Message> message = co_await next_message();
-  if (!message) co_await finish_if_cancelled();  // its own cancellation is no error to it (L3)
-  co_return message;
+  while (true) {
+    Next next = advance();
+    if (next == Next::message) co_return reader_.take_message();
+    if (next == Next::end) break;
+    std::chrono::nanoseconds patience = prepare_read();
+    Result<PooledBytes> more = co_await transport_.read_within(patience);
+    after_read(std::move(more));
+  }
+  co_await finish_if_cancelled();  // its own cancellation is no error to it (L3)
+  co_return std::unexpected(end_);
 }
 
 Task<void> Session::drop_until_end() {
@@ -284,18 +291,25 @@ Task<void> Session::drop_until_end() {
   };
   Turn turn(*this);
   Dropping dropping(*this);
-  while (!end_) {
-    Result<Message> dropped = co_await next_message();
-    if (!dropped) co_return;
+  while (true) {
+    Next next = advance();
+    if (next == Next::end) co_return;
+    if (next == Next::message) {
+      [[maybe_unused]] Message dropped = reader_.take_message();
+      continue;
+    }
+    std::chrono::nanoseconds patience = prepare_read();
+    Result<PooledBytes> more = co_await transport_.read_within(patience);
+    after_read(std::move(more));
   }
 }
 
-Task<Result<Message>> Session::next_message() {
+Session::Next Session::advance() {
   using Step = MessageReader::Step;
   while (!end_) {
     switch (reader_.next(input_)) {
       case Step::message:
-        co_return reader_.take_message();
+        return Next::message;
       case Step::ping:
         // 5.5.3: of several that were not answered yet, the last.
         if (!close_) pong_ = reader_.ping();
@@ -310,31 +324,29 @@ Task<Result<Message>> Session::next_message() {
         fail(reader_.failure().error, reader_.failure().code, reader_.failure().text);
         break;
       case Step::more:
-        co_await read_more();
-        break;
+        return Next::read;
     }
   }
-  co_return std::unexpected(end_);
+  return Next::end;
 }
 
-// Returns when there is more input, or a reason to look again.
-Task<void> Session::read_more() {
+// Returns: until the next ping, or until the answer to it is late. For ever once a Close is on its way: no ping goes behind it, and
+// write_loop() counts the time that the peer has to answer.
+std::chrono::nanoseconds Session::prepare_read() {
   lent_ = {};
   input_ = {};
+  if (read_ahead_.capacity() > 0) std::vector<std::byte>().swap(read_ahead_);
   codec_.rest();
-  const Limits& limits = setup_.limits;
-  // None once a Close is on its way: no ping goes behind it, and write_loop() counts the time that the peer has to answer.
-  bool has_pings = limits.ping_interval.count() > 0 && !close_;
+  has_pings_ = limits_.ping_interval.count() > 0 && !close_;
+  if (!has_pings_) return std::chrono::nanoseconds::max();
   // From the last byte, or the ping, and not from this call: who receives with a timeout of its own comes here often.
-  TimePoint due = heard_or_pinged_ + (awaits_pong_ ? limits.pong_timeout : limits.ping_interval);
-  Result<PooledBytes> more;
-  if (has_pings) {
-    auto left = std::chrono::ceil<milliseconds>(due - now());
-    more = co_await within(std::max(left, milliseconds(0)), transport_.read());
-  } else {
-    more = co_await transport_.read();
-  }
-  if (end_) co_return;
+  TimePoint due = heard_or_pinged_ + (awaits_pong_ ? limits_.pong_timeout : limits_.ping_interval);
+  return std::max<std::chrono::nanoseconds>(std::chrono::ceil<milliseconds>(due - now()),
+                                            milliseconds(0));
+}
+
+void Session::after_read(Result<PooledBytes> more) {
+  if (end_) return;
   if (more && !more->empty()) {
     awaits_pong_ = false;
     heard_or_pinged_ = now();
@@ -342,7 +354,7 @@ Task<void> Session::read_more() {
     input_ = {lent_.data(), lent_.size()};
   } else if (more) {
     lose(make_error_code(net::Error::unexpected_end));
-  } else if (!has_pings || more.error() != std::errc::timed_out) {
+  } else if (!has_pings_ || more.error() != std::errc::timed_out) {
     lose(more.error());
   } else if (close_) {
     // It was sent while this waited.
@@ -386,12 +398,12 @@ bool Session::try_send(const Message& message) {
 }
 
 void Session::enqueue(Kind kind, std::span<const std::byte> bytes) {
-  bool is_compressed = deflater_ && !bytes.empty() && bytes.size() >= setup_.deflate.bytes_min;
+  bool is_compressed = coding_ && !bytes.empty() && bytes.size() >= coding_->bytes_min;
   Outgoing out{.opcode = kind == Kind::text ? Opcode::text : Opcode::binary,
                .is_compressed = is_compressed,
                .payload = {}};
   if (is_compressed) {
-    out.payload = deflater_->compress(bytes);
+    out.payload = coding_->deflater.compress(bytes);
   } else {
     out.payload.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }
@@ -414,10 +426,10 @@ bool Session::has_output() const noexcept {
 }
 
 void Session::fill_from_queue() {
-  while (!queue_.empty() && in_flight_.size() < setup_.limits.output_bytes) {
+  while (!queue_.empty() && in_flight_.size() < limits_.output_bytes) {
     Outgoing& out = queue_.front();
     std::span<const std::byte> rest = bytes_of(out.payload).subspan(out.written);
-    std::size_t count = std::min(rest.size(), setup_.limits.fragment_bytes);
+    std::size_t count = std::min(rest.size(), limits_.fragment_bytes);
     bool is_first = out.written == 0;
     bool is_last = count == rest.size();
     FrameHead head{.opcode = is_first ? out.opcode : Opcode::continuation,
@@ -458,11 +470,10 @@ void Session::fill() {
 }
 
 Task<Result<void>> Session::write_some() {
-  const Limits& limits = setup_.limits;
   net::Part part(std::string_view(in_flight_).substr(in_flight_written_));
   std::span<const net::Part> parts(&part, 1);
-  milliseconds wait = close_is_written_ ? std::min(limits.write_timeout, limits.close_timeout)
-                                        : limits.write_timeout;
+  milliseconds wait = close_is_written_ ? std::min(limits_.write_timeout, limits_.close_timeout)
+                                        : limits_.write_timeout;
   Result<std::size_t> count = co_await transport_.write_some_within(wait, parts);
   if (!count) {
     bool is_late = count.error() == std::errc::timed_out;
@@ -505,7 +516,7 @@ Task<void> Session::write_loop() {
     }
   }
   if (!is_broken_ && !end_) {
-    auto in_time = co_await timeout(setup_.limits.close_timeout, ended_.wait());
+    auto in_time = co_await timeout(limits_.close_timeout, ended_.wait());
     if (!in_time && !end_) lose(make_error_code(Error::close_timeout));
   }
   leaves.is_done = true;

@@ -7,10 +7,12 @@
 //   I2  in_flight_ is not touched while a write is under way; only write_loop() writes to the transport.
 //   I3  end_ and closed_ are set together, once (W4).
 //   I4  uses_ tasks are inside of an operation (W6).
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -41,7 +43,6 @@ enum class Role : std::uint8_t { server, client };
 
 struct SessionSetup {
   Role role = Role::server;
-  Limits limits{};
   DeflateOptions deflate{};
   std::optional<DeflateTerms> terms{};  // nothing: no compression
   std::string subprotocol{};
@@ -53,11 +54,13 @@ void require_valid(const Limits& limits);
 
 class Session final : public Connection {
  public:
-  // Requires: `transport` lives as long as this.
-  Session(http::Transport& transport, SessionSetup setup);
+  // Requires: `transport` and `limits` live as long as this.
+  Session(http::Transport& transport, const Limits& limits, SessionSetup setup);
 
   // Calls `talk`, closes what it has not closed, and waits for the end.
-  [[nodiscard]] Task<void> run(std::function<Task<void>(Connection&)> talk);
+  // Requires: `talk` lives as long as the task.
+  using Talk = std::function<Task<void>(Connection&)>;
+  [[nodiscard]] Task<void> run(const Talk& talk);
   // A Handler's life, for run().
   [[nodiscard]] Task<void> serve(Handler& handler, const http::Request& request);
   // Sends a Close behind what is queued. Without effect if that was done, or it has ended.
@@ -69,8 +72,8 @@ class Session final : public Connection {
   std::size_t queued_bytes() const noexcept override { return queued_; }
   Task<Result<void>> close(CloseCode code, std::string_view reason) override;
   const std::optional<Close>& closed() const noexcept override { return closed_; }
-  std::string_view subprotocol() const noexcept override { return setup_.subprotocol; }
-  bool is_compressed() const noexcept override { return setup_.terms.has_value(); }
+  std::string_view subprotocol() const noexcept override { return subprotocol_; }
+  bool is_compressed() const noexcept override { return coding_ != nullptr; }
   std::optional<net::Address> peer_address() const override { return transport_.peer_address(); }
 
  private:
@@ -84,8 +87,12 @@ class Session final : public Connection {
   };
 
   // --- Reading ---
-  Task<Result<Message>> next_message();
-  Task<void> read_more();
+  enum class Next : std::uint8_t { message, end, read };
+  // Walks over what is there: to a message, to the end, or until more must be read.
+  [[nodiscard]] Next advance();
+  // Around a read: how long it may take, and what it brought.
+  [[nodiscard]] std::chrono::nanoseconds prepare_read();
+  void after_read(Result<PooledBytes> more);
   Task<void> drop_until_end();
   Task<void> linger();
 
@@ -93,7 +100,7 @@ class Session final : public Connection {
   Task<Result<void>> send_message(Kind kind, std::span<const std::byte> bytes) override;
   [[nodiscard]] std::size_t cost(std::size_t bytes) const noexcept { return bytes + kMessageCost; }
   [[nodiscard]] bool has_room(std::size_t bytes) const noexcept {
-    return queued_ == 0 || queued_ + cost(bytes) <= setup_.limits.send_queue_bytes_max;
+    return queued_ == 0 || queued_ + cost(bytes) <= limits_.send_queue_bytes_max;
   }
   // Why nothing can be sent any more; no error: it can.
   [[nodiscard]] std::error_code send_error() const noexcept;
@@ -107,7 +114,7 @@ class Session final : public Connection {
   [[nodiscard]] bool has_output() const noexcept;
 
   // --- The end ---
-  Task<void> talk_and_close(std::function<Task<void>(Connection&)>& talk);
+  Task<void> leave();
   void note_end(std::error_code error, Close how);
   void answer_close(const Close& close);
   void fail(Error error, CloseCode code, std::string_view text);
@@ -115,14 +122,24 @@ class Session final : public Connection {
   Task<void> wait_for_users();
 
   http::Transport& transport_;
-  const SessionSetup setup_;
+  const Role role_;
+  bool has_pings_ = false;  // the read under way is bounded by them
+  const Limits& limits_;
+  const std::string subprotocol_;
   FrameCodec codec_;
-  std::optional<Deflater> deflater_;
-  std::optional<Inflater> inflater_;
+  // Of permessage-deflate. Null: it was not agreed on, and costs nothing.
+  struct Coding {
+    explicit Coding(const SessionSetup& setup);
+    std::size_t bytes_min;
+    Deflater deflater;
+    Inflater inflater;
+  };
+  std::unique_ptr<Coding> coding_;
   MessageReader reader_;
 
+  std::vector<std::byte> read_ahead_;
   PooledBytes lent_;
-  std::span<const std::byte> input_;  // in lent_, or in setup_.read_ahead
+  std::span<const std::byte> input_;  // in lent_, or in read_ahead_
   bool is_receiving_ = false;
   bool is_dropping_ = false;  // close() receives, and drops it
   bool awaits_pong_ = false;

@@ -14,6 +14,7 @@
 // Errors         a request that is no proper handshake is answered with 400, 403 or 426 (docs/design/ws.md).
 #include <concepts>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -27,6 +28,10 @@
 #include "weft/ws/limits.h"
 
 namespace weft::inline v0::ws {
+
+namespace detail {
+class Session;
+}  // namespace detail
 
 struct EndpointOptions {
   Limits limits{};
@@ -69,6 +74,10 @@ class Endpoint final : public http::Handler {
   [[nodiscard]] bool accepts(const http::Request& request, http::Response& response) const;
   [[nodiscard]] bool allows_origin(const http::Request& request) const;
   [[nodiscard]] std::string choose_subprotocol(const http::Request& request) const;
+  // The handshake. Returns: null if there is no connection, and the answer, if there is one, says why.
+  [[nodiscard]] Task<std::unique_ptr<detail::Session>> open(const http::Request& request,
+                                                            http::Response& response,
+                                                            http::Connection& connection) const;
 
   Talk talk_;
   EndpointOptions options_;

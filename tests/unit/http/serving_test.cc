@@ -384,25 +384,31 @@ TEST_F(HttpServing, AnEarlyRefusalReachesAPeerThatStillSends) {
 }
 
 TEST_F(HttpServing, UpgradeHandsOverTheTransportAndWhatWasReadAhead) {
-  routes.get("/up", [](const Request&, Response& response, Connection& connection) -> Task<void> {
-    response.header("x-more", "1");
-    Result<Connection::Upgraded> upgraded = co_await connection.upgrade(response, "echo");
-    if (!upgraded) {
-      response.status(426);
-      co_return;
-    }
-    std::string text(reinterpret_cast<const char*>(upgraded->read_ahead.data()),
-                     upgraded->read_ahead.size());
-    while (text.find('!') == text.npos) {
-      Result<PooledBytes> more = co_await upgraded->transport->read();
-      if (!more || more->empty()) co_return;
-      text.append(reinterpret_cast<const char*>(more->data()), more->size());
-    }
-    std::array<net::Part, 1> parts{net::Part(text)};
-    std::span<const net::Part> list(parts);
-    Result<std::size_t> count = co_await upgraded->transport->write_some(list);
-    EXPECT_EQ(or_throw(count), text.size());
-  });
+  routes.get(
+      "/up", [](const Request& request, Response& response, Connection& connection) -> Task<void> {
+        std::string_view target = request.target(), host = *request.headers().find("host");
+        response.header("x-more", "1");
+        Result<Connection::Upgraded> upgraded = co_await connection.upgrade(response, "echo");
+        if (!upgraded) {
+          response.status(426);
+          co_return;
+        }
+        std::string text(reinterpret_cast<const char*>(upgraded->read_ahead.data()),
+                         upgraded->read_ahead.size());
+        while (text.find('!') == text.npos) {
+          Result<PooledBytes> more = co_await upgraded->transport->read();
+          if (!more || more->empty()) co_return;
+          text.append(reinterpret_cast<const char*>(more->data()), more->size());
+        }
+        std::array<net::Part, 1> parts{net::Part(text)};
+        std::span<const net::Part> list(parts);
+        Result<std::size_t> count = co_await upgraded->transport->write_some(list);
+        EXPECT_EQ(or_throw(count), text.size());
+        // H1: the buffer that the request came in is not the protocol's any more.
+        EXPECT_EQ(target, "/up");
+        EXPECT_EQ(host, "a");
+        EXPECT_EQ(request.target().data(), target.data());
+      });
   with_server({}, [&]() -> Task<void> {
     net::TcpStream stream = co_await connect();
     co_await send(
