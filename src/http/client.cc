@@ -235,6 +235,7 @@ Task<Result<ClientResponse>> Client::get(std::string text) {
 Task<Result<ClientResponse>> Client::request(ClientRequest request) {
   require_own(request);
   for (std::size_t redirects = 0;; ++redirects) {
+    if (request.asked) *request.asked = request.url;
     std::unique_ptr<ClientExchange> exchange = co_await ok(ask(request));
     bool goes_on = false;
     if (options_.limits.redirects_max > 0) {

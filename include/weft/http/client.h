@@ -155,6 +155,9 @@ struct ClientRequest {
   RequestBody body;
   // The body is sent when the server has agreed, or says nothing for ClientLimits::continue_timeout.
   bool expects_continue = false;
+  // Unless it is null, told where the question goes each time that it goes somewhere: of a request that failed behind redirects, too, it
+  // is known whom it failed with. Outlives request().
+  Url* asked = nullptr;
   // Another protocol, by its name: the server may answer 101, and then ClientResponse::upgrade() has the connection.
   std::string upgrade;
 };

@@ -62,6 +62,26 @@ TEST(HttpClient, FollowsRedirects) {
   });
 }
 
+TEST(HttpClient, ToldWhereItAsksSoThatAFailureBehindARedirectHasAName) {
+  std::vector<std::string> seen;
+  ClientTalk()(redirects(seen), [&](Client& client, ScriptedConnector&) -> Task<void> {
+    Url asked = or_throw(Url::parse("http://nobody/"));
+    for (std::string_view target :
+         {"/a", "/302?at=http://other:81/b", "/302?at=http://other/302?at=mailto:me"}) {
+      ClientRequest request(Method::get,
+                            or_throw(Url::parse("http://server" + std::string(target))));
+      request.asked = &asked;
+      Result<ClientResponse> response = co_await client.request(std::move(request));
+      if (response) {
+        EXPECT_EQ(asked.to_string(), response->url().to_string());
+      } else {
+        EXPECT_EQ(response.error(), Error::bad_redirect);
+      }
+    }
+    EXPECT_EQ(asked.to_string(), "http://other/302?at=mailto:me");
+  });
+}
+
 // A redirect's body is read, and dropped, so that its connection can be used again; up to a limit.
 TEST(HttpClient, ARedirectWithALargeBodyCostsItsConnection) {
   for (std::size_t bytes : {1000u, 100'000u}) {
