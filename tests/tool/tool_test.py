@@ -43,8 +43,8 @@ def status_of(*words):
 class Serving:
     """weft serve, from its first line to its end."""
 
-    def __init__(self, directory, *words, port=0):
-        self.process = subprocess.Popen([PROGRAM, "serve", str(directory), "--port", str(port), *words],
+    def __init__(self, directory, *words, port=0, under=()):
+        self.process = subprocess.Popen([*under, PROGRAM, "serve", str(directory), "--port", str(port), *words],
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.greeting = self.process.stdout.readline()
         found = re.search(r"(https?)://(.*):(\d+)/", self.greeting)
@@ -226,6 +226,13 @@ class Serve(ToolTest):
                     # Well before drain_timeout (10 s) would have ended it.
                     self.assertEqual(server.process.wait(8), -how)
 
+    def test_a_signal_that_is_ignored_stays_so(self):
+        with self.serve(under=["sh", "-c", "trap '' INT; exec \"$@\"", "sh"]) as server:
+            server.process.send_signal(signal.SIGINT)
+            for _ in range(3):
+                self.assertEqual(status_of(server.url + "a.txt"), "200")
+            self.assertEqual(server.end(signal.SIGTERM)[0], 0)
+
     def test_a_port_that_is_in_use(self):
         for workers in "1", "2":
             with self.serve("--workers", workers) as server:
@@ -306,6 +313,18 @@ class Get(ToolTest):
         ran = weft("get", self.server.url + "sub")
         self.assertEqual((ran.returncode, ran.stdout), (0, "<p>the index</p>\n"))
 
+    def test_behind_a_redirect_it_names_whom_it_failed_with(self):
+        with listening() as (listener, url):
+            port = listener.getsockname()[1]
+        with one_answer(f"HTTP/1.1 302 Found\r\nLocation: {url}\r\nContent-Length: 0\r\n\r\n".encode()) as first:
+            self.says(weft("get", first), 1, f"weft get: nobody listens at 127.0.0.1:{port}: look at its host and port")
+        with one_answer(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc") as second:
+            with one_answer(f"HTTP/1.1 302 Found\r\nLocation: {second}\r\nContent-Length: 0\r\n\r\n".encode()) as first:
+                ran = weft("get", first)
+                self.assertEqual((ran.returncode, ran.stdout), (1, "abc"))
+                self.assertEqual(ran.stderr,
+                                 f"weft get: {second}: the connection ended before all of it was there: try again\n")
+
     def test_header_fields_are_sent(self):
         class Echo(http.server.BaseHTTPRequestHandler):
             def do_GET(self):
@@ -367,16 +386,59 @@ class Get(ToolTest):
         self.assertEqual(self.leftovers(), [])
 
     def test_an_interrupt_leaves_nothing_behind(self):
+        for how in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
+            with listening() as (listener, url):
+                with subprocess.Popen([PROGRAM, "get", "-o", str(self.file), url], stderr=subprocess.PIPE) as process:
+                    peer, _ = listener.accept()
+                    with peer:
+                        peer.recv(1000)
+                        self.assertEqual(len(self.leftovers()), 1)
+                        process.send_signal(how)
+                        self.assertEqual(process.wait(SECONDS), 128 + how)
+                    self.assertEqual(process.stderr.read(), b"")
+            self.assertEqual(self.leftovers(), [])
+
+    def test_what_nohup_has_had_ignored_does_not_end_it(self):
         with listening() as (listener, url):
-            with subprocess.Popen([PROGRAM, "get", "-o", str(self.file), url], stderr=subprocess.PIPE) as process:
+            with subprocess.Popen(["sh", "-c", "trap '' HUP; exec \"$@\"", "sh", PROGRAM, "get", url],
+                                  stdout=subprocess.PIPE) as process:
                 peer, _ = listener.accept()
                 with peer:
                     peer.recv(1000)
-                    self.assertEqual(len(self.leftovers()), 1)
-                    process.send_signal(signal.SIGINT)
-                    self.assertEqual(process.wait(SECONDS), 130)
-                self.assertEqual(process.stderr.read(), b"")
-        self.assertEqual(self.leftovers(), [])
+                    process.send_signal(signal.SIGHUP)
+                    peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nthere")
+                    self.assertEqual(process.communicate(timeout=SECONDS)[0], b"there")
+                self.assertEqual(process.returncode, 0)
+
+    def test_a_reader_that_has_stopped_reading_does_not_keep_it(self):
+        late = f"weft get: {self.server.url}large.bin: not there in time: give it more with --timeout\n".encode()
+        for words, how, code, said in ([], signal.SIGINT, 130, b""), ([], signal.SIGTERM, 143, b""), \
+                (["--timeout", "300ms"], None, 4, late):
+            read, write = os.pipe()
+            with subprocess.Popen([PROGRAM, "get", *words, self.server.url + "large.bin"], stdout=write,
+                                  stderr=subprocess.PIPE) as process:
+                os.close(write)
+                self.assertEqual(len(os.read(read, 1)), 1)  # and not one more
+                if how:
+                    time.sleep(0.2)  # until the pipe is full
+                    process.send_signal(how)
+                try:
+                    self.assertEqual(process.wait(SECONDS), code)
+                finally:
+                    os.close(read)
+                self.assertEqual(process.stderr.read(), said)
+
+    def test_without_standard_streams(self):
+        script = "weft=$1; shift; \"$weft\" get \"$@\" >&-; echo $?; \"$weft\" get -o \"$OUT\" \"$@\" <&- >&- 2>&-; echo $?"
+        ran = subprocess.run(["sh", "-c", script, "sh", PROGRAM, self.server.url + "large.bin"], capture_output=True, text=True,
+                             env=os.environ | {"OUT": str(self.file)}, timeout=SECONDS)
+        self.assertEqual((ran.stdout, ran.stderr),
+                         ("1\n0\n", "weft get: cannot write to standard output: Bad file descriptor\n"))
+        self.assertEqual(self.file.read_bytes(), self.large)
+
+    def test_a_disk_that_is_full(self):
+        self.says(weft("get", "-o", "/dev/full", self.server.url + "large.bin"), 1,
+                  "weft get: cannot write '/dev/full': No space left on device")
 
     def test_nobody_is_there(self):
         with listening() as (listener, url):

@@ -10,11 +10,11 @@ namespace weft::tool {
 
 enum ExitCode : int {
   kDone = 0,
-  kFailed = 1,         // the world said no
-  kBadUsage = 2,       // BadUsage, but see Command::bad_usage
-  kRefused = 3,        // the server's status
-  kTooSlow = 4,        // --timeout
-  kInterrupted = 130,  // as shells say it: 128 + SIGINT
+  kFailed = 1,       // the world said no
+  kBadUsage = 2,     // BadUsage, but see Command::bad_usage
+  kRefused = 3,      // the server's status
+  kTooSlow = 4,      // --timeout
+  kSignalled = 128,  // and the number of the signal, as shells say it
   // weft lock's own, where they are not likely to be its command's; the last ones as timeout(1) and shells have them.
   kBusy = 120,
   kLockLost = 121,

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -15,8 +16,10 @@
 
 #include "arguments.h"
 #include "command.h"
+#include "interrupts.h"
 #include "output.h"
 #include "progress.h"
+#include "weft/core/combinators.h"
 #include "weft/core/errors.h"
 #include "weft/http/client.h"
 #include "weft/io/blocking.h"
@@ -58,7 +61,8 @@ CommandLine line_for(const Command& self, Settings& settings) {
   line.note("The progress bar is for terminals: there is none where messages go elsewhere.");
   line.note("");
   line.note("Ends with 0: it was fetched; 1: it was not; 2: it was asked in the wrong way;");
-  line.note("3: the server answered with another status than 2xx; 4: it took too long.");
+  line.note("3: the server answered with another status than 2xx; 4: it took too long;");
+  line.note("128 + N: signal N ended it.");
   return line;
 }
 
@@ -191,8 +195,10 @@ class Fetch {
   Task<void> run() {
     http::Client client(client_options(settings_));
     http::ClientRequest request(http::Method::get, url_, headers_);
+    http::Url asked = url_;  // after redirects it is another one
+    request.asked = &asked;
     Result<http::ClientResponse> response = co_await client.request(std::move(request));
-    if (!response) fail(url_, response.error());
+    if (!response) fail(asked, response.error());
     if (response->status() / 100 != 2) {
       std::string status = std::to_string(response->status());
       status.append(" ").append(http::reason_phrase(response->status()));
@@ -211,9 +217,9 @@ class Fetch {
     std::vector<std::byte> buffer(kPieceBytes);
     for (;;) {
       Result<std::size_t> count = co_await response.body().read_some(buffer);
-      if (!count) fail(url_, count.error());
+      if (!count) fail(response.url(), count.error());
       if (*count == 0) break;
-      auto write = [&] { output_.write(std::span(buffer).first(*count)); };
+      auto write = [&](StopToken stop) { output_.write(std::span(buffer).first(*count), stop); };
       co_await blocking(write);
       progress.add(*count);
     }
@@ -236,6 +242,17 @@ Task<int> fetch(const Settings& settings, Fetch& what) {
   throw Failure(settings.url + ": not there in time: give it more with --timeout", kTooSlow);
 }
 
+// The number of the first signal. From then on they have their own effect again.
+Task<int> interrupted() {
+  Interrupts interrupts({SIGHUP, SIGINT, SIGTERM});
+  co_return co_await interrupts.next();
+}
+
+Task<int> fetch_unless_interrupted(const Settings& settings, Fetch& what) {
+  auto [fetched, signal] = co_await any_of(fetch(settings, what), interrupted());
+  co_return fetched ? *fetched : kSignalled + *signal;
+}
+
 }  // namespace
 
 int get(const Command& self, Words words) {
@@ -246,12 +263,8 @@ int get(const Command& self, Words words) {
     return kDone;
   }
   Fetch what(settings, url_of(settings), headers_of(settings));
-  IOContext context({.workers = 1});
-  try {
-    return context.run(fetch(settings, what));
-  } catch (const TaskCancelled&) {
-    return kInterrupted;
-  }
+  IOContext context({.workers = 1, .stop_on_signals = false});
+  return context.run(fetch_unless_interrupted(settings, what));
 }
 
 }  // namespace weft::tool

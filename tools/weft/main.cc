@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // weft: the library at the command line. This file knows which commands there are.
+#include <fcntl.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -62,6 +64,16 @@ int run(Words words) {
   throw BadUsage("weft: there is no " + what + ": did you mean " + std::string(meant) + "?");
 }
 
+// Somebody may have closed them, and then the next socket would be our standard output. Those that are missing are opened so that who
+// writes or reads is refused, as without them; and a command that we start has them closed, as we had.
+void occupy_standard_streams() {
+  for (int fd = 0; fd <= 2; ++fd) {
+    if (::fcntl(fd, F_GETFD) != -1) continue;
+    int opened = ::open("/dev/null", (fd == 0 ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+    if (opened != fd) return;  // there is no such device: as it was
+  }
+}
+
 int report(const char* what, int code) {
   std::fprintf(stderr, "%s\n", what);
   return code;
@@ -72,6 +84,7 @@ int report(const char* what, int code) {
 
 int main(int argc, char** argv) {
   using namespace weft::tool;
+  occupy_standard_streams();
   weft::set_log_sink(log_to_terminal);
   std::vector<std::string_view> words(argv + std::min(argc, 1), argv + argc);
   std::string who = "weft";

@@ -2,10 +2,13 @@
 #include "output.h"
 
 #include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <system_error>
@@ -15,6 +18,10 @@
 namespace weft::tool {
 
 namespace {
+
+// Of a pipe that poll() says has room, what it takes without waiting (pipe(7)).
+constexpr std::size_t kRoomBytes = PIPE_BUF;
+constexpr int kLookMilliseconds = 50;  // how often a write that waits asks whether it should
 
 std::string last_error() { return std::system_category().message(errno); }
 
@@ -43,7 +50,11 @@ bool rename_unless_there(const std::string& from, const std::string& to) {
 }  // namespace
 
 Output::Output(const std::optional<std::string>& path, bool overwrite) : overwrite_(overwrite) {
-  if (!path || *path == "-") return;
+  if (!path || *path == "-") {
+    struct stat status{};
+    may_wait_ = ::fstat(fd_, &status) == 0 && !S_ISREG(status.st_mode);
+    return;
+  }
   path_ = *path;
   struct stat status{};
   bool is_there = ::stat(path_.c_str(), &status) == 0;
@@ -52,6 +63,7 @@ Output::Output(const std::optional<std::string>& path, bool overwrite) : overwri
   if (is_there && S_ISREG(status.st_mode) && !overwrite) fail_there_already(path_);
   if (is_there && !S_ISREG(status.st_mode)) {
     owned_ = UniqueFd(::open(path_.c_str(), O_WRONLY | O_CLOEXEC));
+    may_wait_ = true;
   } else {
     temporary_ = path_ + ".XXXXXX.part";
     owned_ = UniqueFd(::mkostemps(temporary_.data(), 5, O_CLOEXEC));
@@ -68,10 +80,22 @@ Output::~Output() {
 
 bool Output::is_terminal() const noexcept { return ::isatty(fd_) == 1; }
 
-void Output::write(std::span<const std::byte> bytes) {
+bool Output::wait_for_room(StopToken stop) const {
+  pollfd room{.fd = fd_, .events = POLLOUT, .revents = 0};
+  while (!stop.stop_requested()) {
+    if (::poll(&room, 1, kLookMilliseconds) != 0)
+      return true;  // also if it failed: write() says why
+  }
+  return false;
+}
+
+void Output::write(std::span<const std::byte> bytes, StopToken stop) {
   while (!bytes.empty()) {
-    ssize_t count = ::write(fd_, bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
+    if (may_wait_ && !wait_for_room(stop)) return;
+    ssize_t count =
+        ::write(fd_, bytes.data(), may_wait_ ? std::min(bytes.size(), kRoomBytes) : bytes.size());
+    // EAGAIN: somebody who shares our standard output has it so that it does not wait.
+    if (count < 0 && (errno == EINTR || (errno == EAGAIN && may_wait_))) continue;
     if (count < 0) {
       throw Failure("cannot write " + (path_.empty() ? "to standard output" : "'" + path_ + "'") +
                     ": " + last_error());

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "weft/base/unique_fd.h"
+#include "weft/core/scope.h"
 
 namespace weft::tool {
 
@@ -25,14 +26,19 @@ class Output {
   // What was not kept is gone.
   ~Output();
 
-  void write(std::span<const std::byte> bytes);
+  // Whoever reads at the other end of a pipe may have stopped for good: a write that waits for them is given up, with a part
+  // of the bytes written, when `stop` is asked for.
+  void write(std::span<const std::byte> bytes, StopToken stop);
   void keep();
   [[nodiscard]] bool is_terminal() const noexcept;
 
  private:
+  bool wait_for_room(StopToken stop) const;
+
   std::string path_, temporary_;  // temporary_ is empty: written to as it is
   bool overwrite_;
   unsigned mode_ = 0;
+  bool may_wait_ = false;  // it is no file, but a pipe or a terminal
   UniqueFd owned_;
   int fd_ = 1;
 };

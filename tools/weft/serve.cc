@@ -16,13 +16,13 @@
 
 #include "arguments.h"
 #include "command.h"
+#include "interrupts.h"
 #include "weft/core/moving.h"
 #include "weft/core/nursery.h"
 #include "weft/http/server.h"
 #include "weft/http/static_files.h"
 #include "weft/net/tcp.h"
 #include "weft/run/io_context.h"
-#include "weft/run/signals.h"
 #include "weft/tls/context.h"
 #include "weft/tls/identity.h"
 
@@ -169,9 +169,9 @@ class Service {
         };
         workers.start_on(context_.loop(i), serve);
       }
-      SignalSet signals({SIGINT, SIGTERM});
+      Interrupts interrupts({SIGINT, SIGTERM});
       std::puts(greeting.c_str());
-      static_cast<void>(co_await signals.next());
+      static_cast<void>(co_await interrupts.next());
       co_return cancel;
     };
     co_await with_nursery(all);
