@@ -133,6 +133,23 @@ async function itFitsASmallScreen(page) {
   await page.screenshot({path: join(pictures, "showcase-small.png"), fullPage: true});
 }
 
+// Names come from a URL, and may be any bytes. Whoever is in the room stays, and whoever comes hears of it.
+async function aNameThatIsNoTextHarmsNobody(page) {
+  await page.evaluate(() => new Promise((resolve, reject) => {
+    const socket = new WebSocket(location.origin.replace("http", "ws") + "/chat?name=%ff%C3%BC%ed%a0%80");
+    socket.onmessage = (event) => {
+      const line = JSON.parse(event.data);
+      if (line.text === "still here?") socket.close();
+    };
+    socket.onopen = () => socket.send("still here?");
+    socket.onclose = (event) => (event.wasClean ? resolve() : reject(new Error("cut off: " + event.code)));
+    setTimeout(() => reject(new Error("nothing was heard")), 10_000);
+  }));
+  await said(page, "\ufffdü\ufffd\ufffd\ufffd: still here?");
+  const late = await open("Edsger");
+  await said(late, "\ufffdü\ufffd\ufffd\ufffd: still here?");
+}
+
 async function ctrlCEndsIt(page) {
   service.kill("SIGINT");
   assert.equal(await ended, 0);
@@ -161,6 +178,7 @@ try {
   await grace.screenshot({path: join(pictures, "showcase-dark.png"), fullPage: true});
   await everythingHasAName(ada);
   await itFitsASmallScreen(grace);
+  await aNameThatIsNoTextHarmsNobody(ada);
   assert.deepEqual(problems, []);  // before the service ends, of which a console may complain
   await ctrlCEndsIt(ada);
   console.log("ok: the rest");
