@@ -113,16 +113,27 @@ std::string escaped(std::string_view text) {
   return safe;
 }
 
+// What a listing shows of an entry: a directory with a slash; nothing of what is not served.
+std::string shown_name(const dirent& entry, bool hidden) {
+  std::string name = entry.d_name;
+  if (name == "." || name == ".." || (!hidden && name.starts_with('.'))) return "";
+  if (entry.d_type == DT_DIR) return name + '/';
+  bool may_be_file = entry.d_type == DT_REG || entry.d_type == DT_LNK || entry.d_type == DT_UNKNOWN;
+  return may_be_file ? name : "";
+}
+
 // Blocks.
-std::string listing(UniqueFd directory, std::string_view title, bool hidden) {
+std::string listing(UniqueFd directory, std::string_view title, bool is_root,
+                    const StaticFilesOptions& options) {
   std::vector<std::string> names;
+  bool has_more = false;
   if (DIR* entries = ::fdopendir(directory.get())) {
     static_cast<void>(directory.release());
-    while (const dirent* entry = ::readdir(entries)) {
-      std::string name = entry->d_name;
-      if (name == "." || name == ".." || (!hidden && name.starts_with('.'))) continue;
-      if (entry->d_type == DT_DIR) name += '/';
-      names.push_back(std::move(name));
+    while (const dirent* entry = has_more ? nullptr : ::readdir(entries)) {
+      std::string name = shown_name(*entry, options.hidden);
+      if (name.empty()) continue;
+      has_more = names.size() == options.listed_max;
+      if (!has_more) names.push_back(std::move(name));
     }
     ::closedir(entries);
   }
@@ -130,6 +141,7 @@ std::string listing(UniqueFd directory, std::string_view title, bool hidden) {
   std::string heading = escaped(title);
   std::string html = "<!doctype html><meta charset=\"utf-8\"><title>" + heading + "</title><h1>" +
                      heading + "</h1><ul>\n";
+  if (!is_root) html += "<li><a href=\"../\">../</a></li>\n";
   for (const std::string& name : names) {
     bool is_directory = name.ends_with('/');
     std::string link =
@@ -137,7 +149,9 @@ std::string listing(UniqueFd directory, std::string_view title, bool hidden) {
     html += "<li><a href=\"./" + link + (is_directory ? "/" : "") + "\">" + escaped(name) +
             "</a></li>\n";
   }
-  return html + "</ul>\n";
+  html += "</ul>\n";
+  if (has_more) html += "<p>and more: these are " + std::to_string(names.size()) + " of them</p>\n";
+  return html;
 }
 
 // RFC 9110, 12.5.3: the file in the coding that the peer likes best, if somebody has put it there.
@@ -236,7 +250,8 @@ Task<void> StaticFiles::handle_request(const Request& request, Response& respons
     }
     Result<Opened> index = co_await open_file(root_.get(), where + "/" + options_.index);
     if (!index && options_.lists_directories) {
-      auto list = [&] { return listing(std::move(opened->fd), request.path(), options_.hidden); };
+      std::string title = "/" + *path;
+      auto list = [&] { return listing(std::move(opened->fd), title, path->empty(), options_); };
       std::string html = co_await blocking(list);
       response.body("text/html; charset=utf-8", std::move(html));
       co_return;

@@ -19,6 +19,7 @@
 // Cancellation   where it waits for the peer or for the disk.
 // Allocation     a frame; a buffer while a file is sent on a driver that cannot send it by itself.
 #include <chrono>
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -31,6 +32,7 @@ namespace weft::inline v0::http {
 struct StaticFilesOptions {
   std::string index = "index.html";
   bool lists_directories = false;   // that have no index
+  std::size_t listed_max = 10'000;  // names of one; that there are more is said
   bool hidden = false;              // what begins with a dot is there, too
   bool precompressed = true;        // files beside others, see above
   std::chrono::seconds max_age{0};  // of `cache-control`; 0: the client asks every time

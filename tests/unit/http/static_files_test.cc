@@ -119,6 +119,35 @@ TEST_F(HttpStaticFiles, DirectoriesHaveAnIndexOrAListing) {
       << answer.body;
 }
 
+TEST_F(HttpStaticFiles, AListingSaysWhatIsServedAndTheWayUp) {
+  directory.write("public/a b/file", "");
+  ASSERT_EQ(::mkfifo((directory.path() / "public/a b/pipe").c_str(), 0600), 0);
+  StaticFiles files = open({.lists_directories = true});
+  std::string body = ask(files, "/a%20b/").body;
+  EXPECT_NE(body.find("<h1>/a b/</h1>"), std::string::npos) << body;
+  EXPECT_NE(body.find("<a href=\"../\">../</a>"), std::string::npos) << body;
+  EXPECT_NE(body.find("./file"), std::string::npos) << body;
+  EXPECT_EQ(body.find("pipe"), std::string::npos) << body;
+  body = ask(files, "/").body;
+  EXPECT_EQ(body.find("../"), std::string::npos) << body;
+  EXPECT_NE(body.find("<a href=\"./a%20b/\">a b/</a>"), std::string::npos) << body;
+}
+
+// L15: a directory may be as large as it likes.
+TEST_F(HttpStaticFiles, AListingHasAnEnd) {
+  for (int i = 0; i < 5; ++i) directory.write("public/many/" + std::to_string(i), "");
+  auto listed = [&](std::size_t listed_max) {
+    StaticFilesOptions options{.lists_directories = true, .listed_max = listed_max};
+    StaticFiles files = open(options);
+    std::string body = ask(files, "/many/").body;
+    std::size_t count = 0;
+    for (std::size_t at = 0; (at = body.find("href=\"./", at)) != body.npos; ++at) ++count;
+    return std::pair(count, body.find("and more") != body.npos);
+  };
+  EXPECT_EQ(listed(3), std::pair(std::size_t{3}, true));
+  EXPECT_EQ(listed(5), std::pair(std::size_t{5}, false));
+}
+
 // "//host" as a redirection is another server's.
 TEST_F(HttpStaticFiles, ARedirectionStaysHere) {
   std::filesystem::create_directories(directory.path() / "public/evil.example");
