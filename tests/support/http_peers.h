@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <iterator>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -201,5 +202,18 @@ struct Nginx {
     }
   }
 };
+
+// On this loop, once it takes connections. Ended by terminate().
+inline Task<Process> started(const Nginx& nginx) {
+  Process process = or_throw(Process::spawn(nginx.program()));
+  while (true) {
+    Result<net::TcpStream> there =
+        co_await net::TcpStream::connect(net::Address::loopback_v4(nginx.port));
+    if (there) break;
+    if (process.try_wait()) throw std::runtime_error("nginx (nginx-light) has ended by itself");
+    co_await sleep_for(std::chrono::milliseconds(5));
+  }
+  co_return process;
+}
 
 }  // namespace weft::test

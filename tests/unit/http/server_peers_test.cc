@@ -20,25 +20,26 @@ Task<Finished> run_program(std::string name, std::vector<std::string> arguments)
   co_return or_throw(std::move(done));
 }
 
-// nginx's own connections to us are kept, with the version of HTTP and without the field that its defaults would have.
-std::string hand_on_to(const std::string& ours) {
+// nginx's own connections to us are kept, with the version of HTTP and without the field that its defaults would have. Over TLS it
+// speaks no ALPN, and verifies us.
+std::string hand_on_to(const std::string& ours, const std::string& roots) {
   return "    location /ours/ { proxy_pass " + ours +
          "/; proxy_http_version 1.1; proxy_set_header Connection \"\"; client_max_body_size 10m; "
-         "}\n";
+         "proxy_ssl_verify on; proxy_ssl_trusted_certificate " +
+         roots + "; proxy_ssl_name localhost; proxy_ssl_server_name on; }\n";
 }
 
-TEST(HttpServerPeers, NginxAsksUs) {
-  Served served;
+class HttpServerPeers : public ::testing::TestWithParam<Scheme> {};
+INSTANTIATE_TEST_SUITE_P(Both, HttpServerPeers, ::testing::Values(Scheme::http, Scheme::https),
+                         [](const auto& scheme) { return std::string(to_string(scheme.param)); });
+
+TEST_P(HttpServerPeers, NginxAsksUs) {
+  TemporaryDirectory files;
+  std::string roots = files.write("roots", authority().pem());
+  Served served(GetParam());
   served([&](std::string at, Server& server) -> Task<void> {
-    Nginx nginx(Scheme::http, hand_on_to(at));
-    Process process = or_throw(Process::spawn(nginx.program()));
-    while (true) {
-      Result<net::TcpStream> there =
-          co_await net::TcpStream::connect(net::Address::loopback_v4(nginx.port));
-      if (there) break;
-      EXPECT_FALSE(process.try_wait()) << "nginx has ended by itself";
-      co_await sleep_for(std::chrono::milliseconds(5));
-    }
+    Nginx nginx(Scheme::http, hand_on_to(at, roots));
+    Process process = co_await started(nginx);
     {
       Client client(direct());
       for (int i = 0; i < 12; ++i) {
@@ -72,7 +73,7 @@ TEST(HttpServerPeers, NginxAsksUs) {
   });
 }
 
-TEST(HttpServerPeers, WrkIsAnsweredWithoutAnError) {
+TEST(HttpServerPeersWrk, IsAnsweredWithoutAnError) {
   for (Scheme scheme : {Scheme::http, Scheme::https}) {
     Served served(scheme);
     std::size_t answered = 0;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "support/http_peers.h"
 #include "support/ws_fixture.h"
 #include "weft/net/buffered.h"
 #include "weft/net/tcp.h"
@@ -316,6 +317,48 @@ TEST_P(WebSocketPeers, AServerForOurs) {
     EventLoop loop;
     run(loop, talk_to(GetParam(), deflate));
   }
+}
+
+// A proxy between our client and our server: it hands on the offer to upgrade, and then bytes, in pieces of its own.
+TEST(WebSocketPeersNginx, BetweenOurTwoEnds) {
+  weft::test::Served served;
+  ws::Endpoint endpoint([](ws::Connection& socket, const http::Request& request) -> Task<void> {
+    EXPECT_EQ(request.query_value("who"), "me");
+    while (true) {
+      Result<ws::Message> message = co_await socket.receive();
+      if (!message) co_return;
+      Result<void> sent = co_await socket.send(*message);
+      if (!sent) co_return;
+    }
+  });
+  served.routes.get("/socket", endpoint);
+  served([&](std::string at, http::Server&) -> Task<void> {
+    weft::test::Nginx nginx(
+        http::Scheme::http,
+        "    location /ours/ { proxy_pass " + at +
+            "/; proxy_http_version 1.1; proxy_set_header Upgrade $http_upgrade; "
+            "proxy_set_header Connection upgrade; }\n");
+    Process process = co_await weft::test::started(nginx);
+    net::Address where = net::Address::loopback_v4(nginx.port);
+    net::TcpStream stream = or_throw(co_await net::TcpStream::connect(where));
+    ws::ClientTalk echo = [](ws::Connection& socket) -> Task<void> {
+      for (std::size_t size : {0, 1, 126, 65'536, 900'000}) {
+        ws::Message message(ws::Kind::binary, std::string(size, 'w'));
+        EXPECT_TRUE((co_await socket.send(message)).has_value());
+        Result<ws::Message> back = co_await within(30s, socket.receive());
+        EXPECT_TRUE(back && *back == message) << size;
+      }
+    };
+    Result<ws::Close> end =
+        co_await ws::connect(std::move(stream), "localhost", "/ours/socket?who=me", echo);
+    EXPECT_EQ(end, ws::Close(1000, ""));
+    // Who does not ask for an upgrade is told so, by our server.
+    http::Client client(weft::test::direct());
+    std::string got = co_await weft::test::fetch(client, nginx.at("/ours/socket?who=me"));
+    EXPECT_TRUE(got.starts_with("4")) << got;
+    Result<ExitStatus> ended = co_await process.terminate();
+    EXPECT_TRUE(ended.has_value());
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(WebSocket, WebSocketPeers, ::testing::ValuesIn(kPeers),
