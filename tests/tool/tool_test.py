@@ -6,6 +6,7 @@ The command weft as its users have it: started, spoken to by curl and by sockets
 what it printed.
 """
 import contextlib
+import http.client
 import http.server
 import os
 import pathlib
@@ -201,6 +202,33 @@ class Serve(ToolTest):
         with self.serve("--quiet") as server:
             curl(server.url + "a.txt")
             self.assertEqual(server.end(), (0, "", ""))
+
+    def ask_at_length(self, server):
+        """For 4 MB of log, of which it keeps one."""
+        peer = http.client.HTTPConnection("127.0.0.1", server.port, timeout=SECONDS)
+        with contextlib.closing(peer):
+            for _ in range(550):
+                peer.request("GET", "/a.txt?" + 7500 * "x")
+                self.assertEqual(peer.getresponse().read(), b"warp and weft\n")
+
+    def test_a_log_that_nobody_reads_holds_up_neither_answers_nor_the_end(self):
+        with self.serve("--workers", "1") as server:
+            self.ask_at_length(server)
+            server.process.send_signal(signal.SIGTERM)
+            self.assertEqual(server.process.wait(SECONDS), 0)
+        with self.serve("--workers", "1") as server:
+            self.ask_at_length(server)
+            code, out, err = server.end()  # which reads
+            self.assertEqual((code, err), (0, ""))
+            lines = out.splitlines()
+            left_out = re.fullmatch(r"\((\d+) lines were left out: nobody read them\)", lines[-1])
+            self.assertEqual(len(lines) - 1 + int(left_out.group(1)), 550)
+        with self.serve("--workers", "1") as server:
+            server.process.stdout.close()
+            self.ask_at_length(server)
+            server.process.send_signal(signal.SIGTERM)
+            self.assertEqual(server.process.wait(SECONDS), 0)
+            server.process.stdout = None  # which communicate() would read
 
     def test_a_signal_lets_it_finish_its_answers(self):
         for how in signal.SIGTERM, signal.SIGINT:

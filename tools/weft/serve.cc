@@ -4,6 +4,7 @@
 // The first SIGINT or SIGTERM stops it gracefully: what is being answered is finished, for http::Limits::drain_timeout
 // at most. From then on signals have their own effect again, so that a second one ends the process.
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -17,17 +18,22 @@
 #include "arguments.h"
 #include "command.h"
 #include "interrupts.h"
+#include "request_log.h"
 #include "weft/core/moving.h"
 #include "weft/core/nursery.h"
 #include "weft/http/server.h"
 #include "weft/http/static_files.h"
 #include "weft/net/tcp.h"
 #include "weft/run/io_context.h"
+#include "weft/time/timeout.h"
 #include "weft/tls/context.h"
 #include "weft/tls/identity.h"
 
 namespace weft::tool {
 namespace {
+
+// What whoever reads the log has for its end, after the last answer.
+constexpr std::chrono::seconds kLogPatience{1};
 
 struct Settings {
   std::string directory = ".";
@@ -141,25 +147,33 @@ Encryption encryption_of(const Settings& settings) {
   return {std::move(*context), settings.certificate ? "" : ", self-signed certificate"};
 }
 
-void print_handshake(const std::optional<net::Address>& peer, std::string_view why) {
-  std::string line = (peer ? peer->to_string() : "-") + " - - no TLS: " + std::string(why) + "\n";
-  std::fwrite(line.data(), 1, line.size(), stdout);
-}
-
-void print_access(const http::AccessRecord& record) {
-  std::string line = to_string(record) + "\n";
-  std::fwrite(line.data(), 1, line.size(), stdout);
-}
-
 class Service {
  public:
   Service(IOContext& context, http::Handler& handler, std::vector<net::TcpListener> listeners)
       : context_(context), handler_(handler), listeners_(std::move(listeners)) {}
 
   http::ServerOptions& options() noexcept { return options_; }
+  void log_requests() {
+    options_.access_log = [this](const http::AccessRecord& record) { log_.add(to_string(record)); };
+    options_.handshake_log = [this](const std::optional<net::Address>& peer, std::string_view why) {
+      log_.add((peer ? peer->to_string() : "-") + " - - no TLS: " + std::string(why));
+    };
+  }
 
   // Until a signal ends it. `greeting` is printed when signals are heard.
   Task<void> run(std::string greeting) {
+    auto all = [&](Nursery& nursery) -> Task<NurseryEnd> {
+      nursery.start(log_.run());
+      co_await serve(std::move(greeting));
+      log_.close();
+      co_await timeout(kLogPatience, log_.until_written());
+      co_return cancel;
+    };
+    co_await with_nursery(all);
+  }
+
+ private:
+  Task<void> serve(std::string greeting) {
     options_.limits = share_of(options_.limits, listeners_.size());
     auto all = [&](Nursery& workers) -> Task<NurseryEnd> {
       for (std::size_t i = 0; i < listeners_.size(); ++i) {
@@ -177,11 +191,11 @@ class Service {
     co_await with_nursery(all);
   }
 
- private:
   IOContext& context_;
   http::Handler& handler_;
   std::vector<net::TcpListener> listeners_;
   http::ServerOptions options_;
+  RequestLog log_;
 };
 
 Driver driver_for(Driver wanted) {
@@ -202,7 +216,7 @@ int serve(const Command& self, Words words) {
     std::fputs(line.help().c_str(), stdout);
     return kDone;
   }
-  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // a log that is read while it grows
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // the greeting, before what RequestLog writes
   http::StaticFiles files = open_directory(settings.directory);
   Driver driver = driver_for(settings.driver);
   IOContext context(
@@ -213,10 +227,7 @@ int serve(const Command& self, Words words) {
                     or_throw(listeners.front().local_address()).to_string() + "/";
   Service service(context, files, std::move(listeners));
   service.options().tls = encryption.context;
-  if (!settings.quiet) {
-    service.options().access_log = print_access;
-    service.options().handshake_log = print_handshake;
-  }
+  if (!settings.quiet) service.log_requests();
   std::string workers = std::to_string(context.workers());
   workers += context.workers() == 1 ? " worker" : " workers";
   context.run(service.run("serving " + settings.directory + " at " + url + " (" +
