@@ -94,7 +94,7 @@ Task<std::string> ask(io_context& context, tcp::endpoint service) {
 // All at once. Who is silent costs its own time and nobody else's, and its socket is closed when this returns.
 Task<std::vector<std::string>> ask_all(io_context& context, std::vector<tcp::endpoint> services) {
   auto in_time = [&context](tcp::endpoint service) -> Task<std::string> {
-    auto answer = co_await timeout(60ms, ask(context, service));
+    auto answer = co_await timeout(300ms, ask(context, service));
     co_return answer ? *answer : "(silent)";
   };
   std::vector<Task<std::string>> questions;
