@@ -52,7 +52,9 @@ class Proxy final : public http::Handler {
       co_return;
     }
     response.status(answer->status());
-    if (auto type = answer->headers().find("content-type")) response.header("content-type", *type);
+    for (std::string_view name : {"content-type", "location"}) {
+      if (auto value = answer->headers().find(name)) response.header(name, *value);
+    }
     std::array<std::byte, 8192> buffer;
     while (true) {
       Result<std::size_t> count = co_await answer->body().read_some(buffer);
@@ -84,13 +86,19 @@ class Proxy final : public http::Handler {
   }
 
   std::string upstream_;
-  http::Client client_{http::ClientOptions{.proxies = {}}};
+  // A redirect is the client's to follow, and not ours: it may lead to servers that only we can reach.
+  http::Client client_{http::ClientOptions{.limits = {.redirects_max = 0}, .proxies = {}}};
 };
 // [/proxy]
 
 void open_upstream(http::Router& routes, Event& was_left) {
   routes.get("/hello", [](const http::Request&, http::Response& response) -> Task<void> {
     response.body("text/plain", "Hello.");
+    co_return;
+  });
+  routes.get("/moved", [](const http::Request& request, http::Response& response) -> Task<void> {
+    response.status(302);
+    response.header("location", "http://" + request.query_value("to").value_or("") + "/hello");
     co_return;
   });
   routes.post("/echo", [](const http::Request& request, http::Response& response) -> Task<void> {
@@ -116,6 +124,10 @@ Task<void> ask_elsewhere(std::string proxy, std::string elsewhere) {
   http::ClientResponse whole = or_throw(co_await careless.get("http://" + elsewhere + "/hello"));
   std::string text = or_throw(co_await whole.body().read_all());
   std::printf("GET http://elsewhere/hello: %d %s\n", whole.status(), text.c_str());
+  http::Client curious(http::ClientOptions{.limits = {.redirects_max = 0}, .proxies = {}});
+  http::ClientResponse moved = or_throw(co_await curious.get(proxy + "/moved?to=" + elsewhere));
+  std::printf("GET /moved: %d %s\n", moved.status(),
+              moved.headers().find("location") ? "to elsewhere" : "to nowhere");
 }
 
 Task<void> ask(std::string proxy, Event& was_left) {
