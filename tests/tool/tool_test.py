@@ -71,6 +71,12 @@ class Serving:
     def connect(self):
         return socket.create_connection(("127.0.0.1", self.port), timeout=SECONDS)
 
+    def certificate(self):
+        """As openssl's client is shown it, PEM."""
+        shown = subprocess.run(["openssl", "s_client", "-connect", f"127.0.0.1:{self.port}"],
+                               stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS).stdout
+        return shown[shown.index(b"-----BEGIN"):shown.index(b"-----END")] + b"-----END CERTIFICATE-----\n"
+
     def ask_and_wait(self, target):
         """Asks, and reads the first bytes of the answer, but no more."""
         peer = self.connect()
@@ -518,10 +524,8 @@ class Tls(ToolTest):
             self.assertEqual(curl(server.url + "a.txt").returncode, 60)
             self.assertEqual(curl("-k", server.url + "a.txt").stdout, b"warp and weft\n")
             self.assertEqual(curl("-k", server.url + "large.bin").stdout, self.large)
-            shown = subprocess.run(["openssl", "s_client", "-connect", f"127.0.0.1:{server.port}"],
-                                   stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS).stdout
             pem = self.root / "own.pem"
-            pem.write_bytes(shown[shown.index(b"-----BEGIN"):shown.index(b"-----END")] + b"-----END CERTIFICATE-----\n")
+            pem.write_bytes(server.certificate())
             for name in "localhost", "127.0.0.1", "[::1]":
                 ran = curl("--cacert", str(pem), "--connect-to", f"::127.0.0.1:{server.port}",
                            f"https://{name}:{server.port}/a.txt")
@@ -537,7 +541,12 @@ class Tls(ToolTest):
         with self.serve("--tls", "--quiet") as server:
             ran = weft("get", server.url + "a.txt")
             self.assertEqual((ran.returncode, ran.stdout), (1, ""))
-            self.assertRegex(ran.stderr, r"\Aweft get: https://.*; if you trust it all the same: --insecure\n\Z")
+            self.assertEqual(ran.stderr, f"weft get: {server.url}a.txt: the server's certificate is self-signed: if it is the right "
+                                         "one, name it in SSL_CERT_FILE; if you trust it all the same: --insecure\n")
+            pem = self.root / "own.pem"
+            pem.write_bytes(server.certificate())
+            ran = weft("get", server.url + "a.txt", env=os.environ | {"SSL_CERT_FILE": str(pem)})
+            self.assertEqual((ran.returncode, ran.stdout, ran.stderr), (0, "warp and weft\n", ""))
             ran = weft("get", "--insecure", server.url + "a.txt")
             self.assertEqual((ran.returncode, ran.stdout, ran.stderr), (0, "warp and weft\n", ""))
 

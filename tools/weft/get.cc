@@ -115,6 +115,18 @@ bool is_about_certificate(const std::error_code& error) {
          error.value() <= static_cast<int>(tls::Error::certificate_refused);
 }
 
+// For who has a command line, and no program in which there could be other roots.
+std::string certificate_error_of(const std::error_code& error) {
+  if (error == tls::Error::certificate_self_signed)
+    return "the server's certificate is self-signed: if it is the right one, name it in "
+           "SSL_CERT_FILE";
+  if (error == tls::Error::certificate_unknown_authority)
+    return "no root of this machine vouches for the server's certificate: if you know one that "
+           "does, "
+           "name it in SSL_CERT_FILE";
+  return error.message();
+}
+
 // Who is asked for it: a proxy, if the environment names one.
 std::string asked_for(const http::Url& url) {
   Result<std::optional<http::Proxy>> proxy = http::Proxies::from_environment().find(url.origin());
@@ -167,9 +179,10 @@ bool is_cut_off(const std::error_code& error) {
     throw Failure(url.to_string() + ": the connection ended before all of it was there: try again");
   if (error == tls::Error::protocol_violation)
     throw Failure(asked_for(url) + " does not speak TLS: look at the port, or ask by http://");
-  std::string what = url.to_string() + ": " + error.message();
-  if (is_about_certificate(error)) what += "; if you trust it all the same: --insecure";
-  throw Failure(what);
+  if (is_about_certificate(error))
+    throw Failure(url.to_string() + ": " + certificate_error_of(error) +
+                  "; if you trust it all the same: --insecure");
+  throw Failure(url.to_string() + ": " + error.message());
 }
 
 http::ClientOptions client_options(const Settings& settings) {
