@@ -349,8 +349,9 @@ TEST(WebSocketPeersNginx, BetweenOurTwoEnds) {
         EXPECT_TRUE(back && *back == message) << size;
       }
     };
-    Result<ws::Close> end =
-        co_await ws::connect(std::move(stream), "localhost", "/ours/socket?who=me", echo);
+    Task<Result<ws::Close>> talking =
+        ws::connect(std::move(stream), "localhost", "/ours/socket?who=me", echo);
+    Result<ws::Close> end = co_await std::move(talking);
     EXPECT_EQ(end, ws::Close(1000, ""));
     // Who does not ask for an upgrade is told so, by our server.
     http::Client client(weft::test::direct());
