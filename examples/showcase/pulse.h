@@ -66,6 +66,7 @@ class Pulse {
                static_cast<std::uint64_t>(
                    std::chrono::duration_cast<std::chrono::milliseconds>(uptime).count()));
     all.number("requests", requests_.load()).number("people", chat_.people());
+    all.number("looms_max", Looms::kLoomsMax);
     all.raw("looms", looms_.json()).raw("workers", list.text());
     co_return all.text();
   }

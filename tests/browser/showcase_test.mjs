@@ -99,6 +99,16 @@ async function loomsComeAndGo(page) {
   await page.waitForFunction(() => !document.querySelector("#tree").textContent.includes('"loom 4"'));
 }
 
+async function enoughLoomsAreEnough(page) {
+  const count = (wanted) => page.waitForFunction((many) => document.querySelectorAll("#looms li").length === many, wanted);
+  for (let i = 0; i < 9; ++i) await page.click("#add-loom");
+  await count(12);
+  assert.ok(await page.isDisabled("#add-loom"), "a thirteenth would be refused");
+  for (const stop of (await page.locator("#looms button").all()).slice(3).reverse()) await stop.click();
+  await count(3);
+  assert.ok(await page.isEnabled("#add-loom"));
+}
+
 async function theTreeIsShown(page) {
   const tree = await page.textContent("#tree");
   for (const text of ["worker 0", "worker 1", "nursery", '"loom 1"', '"loom 2"', '"left weaver"', "Chat::talk"]) {
@@ -131,6 +141,8 @@ async function itFitsASmallScreen(page) {
   const tooWide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
   assert.ok(tooWide <= 0, `the page is ${tooWide} px wider than a telephone`);
   await page.screenshot({path: join(pictures, "showcase-small.png"), fullPage: true});
+  const rows = await page.evaluate(() => [...document.querySelectorAll("#workers tr")].map((row) => row.clientHeight));
+  assert.ok(Math.max(...rows) < 40, `a row of the table is broken: ${rows}`);
 }
 
 // Names come from a URL, and may be any bytes. Whoever is in the room stays, and whoever comes hears of it.
@@ -155,6 +167,9 @@ async function ctrlCEndsIt(page) {
   assert.equal(await ended, 0);
   assert.equal(printed.at(-1), "every task has ended");
   await page.waitForFunction(() => document.querySelector("#link-text").textContent === "no connection");
+  for (const button of ["#looms button", "#add-loom", "#ask"]) await page.locator(button).first().click();
+  await page.waitForFunction(() => document.querySelector("#json").textContent === "no answer");
+  assert.deepEqual(problems.filter((one) => one.includes("TypeError")), []);
 }
 
 let failed = null;
@@ -167,7 +182,7 @@ try {
   });
   const ada = await open("Ada");
   const grace = await open("Grace", "dark");
-  for (const step of [chatBetweenTwoTabs, eventsArrive, loomsComeAndGo, theTreeIsShown, jsonIsAnswered]) {
+  for (const step of [chatBetweenTwoTabs, eventsArrive, loomsComeAndGo, enoughLoomsAreEnough, theTreeIsShown, jsonIsAnswered]) {
     await ada.bringToFront();
     await step(ada, grace);
     console.log("ok:", step.name);

@@ -15,6 +15,8 @@ const clock = (milliseconds) => {
   const hours = Math.floor(seconds / 3600);
   return (hours ? hours + ":" + two(Math.floor(seconds / 60) % 60) : Math.floor(seconds / 60)) + ":" + two(seconds % 60);
 };
+// Nothing: the server has gone. The pulse says so.
+const request = (path, options) => fetch(path, options).catch(() => null);
 const sum = (list, name) => list.reduce((all, one) => all + one[name], 0);
 
 // --- Pulse: /events -----------------------------------------------------------------------------------------
@@ -56,6 +58,7 @@ function showPulse(now) {
     return row;
   }));
   showLooms(now.looms);
+  byId("add-loom").disabled = now.looms.length >= now.looms_max;
   byId("link").classList.add("live");
   byId("link-text").textContent = "live, on " + now.driver;
 }
@@ -89,7 +92,7 @@ function showLooms(looms) {
       stop.setAttribute("aria-label", "Stop loom " + loom.number);
       stop.addEventListener("click", async () => {
         stop.disabled = true;
-        await fetch("/looms/" + loom.number, {method: "DELETE"});
+        stop.disabled = await request("/looms/" + loom.number, {method: "DELETE"}) !== null;
       });
       const where = make("small", "worker " + loom.worker);
       row.append(make("span", "loom " + loom.number), where, make("span", "", "count"), stop);
@@ -100,7 +103,7 @@ function showLooms(looms) {
   }
 }
 
-byId("add-loom").addEventListener("click", () => fetch("/looms", {method: "POST"}));
+byId("add-loom").addEventListener("click", () => request("/looms", {method: "POST"}));
 
 // --- Chat: /chat --------------------------------------------------------------------------------------------
 
@@ -199,11 +202,9 @@ function showTree(text) {
 async function watchTree() {
   for (;;) {
     if (!document.hidden) {
-      try {
-        showTree(await (await fetch("/tree")).text());
-      } catch {
-        // The server has gone; the pulse says so.
-      }
+      const answer = await request("/tree");
+      const text = await answer?.text().catch(() => null);
+      if (text) showTree(text);
     }
     await new Promise((resolve) => setTimeout(resolve, 1000));
   }
@@ -212,8 +213,8 @@ async function watchTree() {
 // --- JSON: /status ------------------------------------------------------------------------------------------
 
 byId("ask").addEventListener("click", async () => {
-  const answer = await (await fetch("/status")).json();
-  byId("json").textContent = JSON.stringify(answer, null, 2);
+  const answer = await request("/status");
+  byId("json").textContent = answer ? JSON.stringify(await answer.json(), null, 2) : "no answer";
 });
 
 watchPulse();
