@@ -62,7 +62,9 @@ std::string detail::place_name(const std::source_location& where) {
 }
 
 std::string detail::thing_name(const char* kind, const char* name) {
-  return name ? std::string(kind) + " '" + name + "'" : std::string("a ") + kind;
+  if (name) return std::string(kind) + " '" + name + "'";
+  bool is_vowel = std::string_view("AEIOU").find(kind[0]) != std::string_view::npos;
+  return std::string(is_vowel ? "an " : "a ") + kind;
 }
 
 std::string detail::type_name(const std::type_info& info) {

@@ -30,6 +30,12 @@ int count(const std::string& text, const std::string& part) {
   return found;
 }
 
+TEST(TreeNames, OfAThingWithoutOneHaveTheRightArticle) {
+  EXPECT_EQ(detail::thing_name("Event", nullptr), "an Event");
+  EXPECT_EQ(detail::thing_name("Mutex", nullptr), "a Mutex");
+  EXPECT_EQ(detail::thing_name("Event", "door"), "Event 'door'");
+}
+
 LOOP_TEST(TreeTest, TheRunningTaskSaysSo) {
   auto body = []() -> Task<void> {
     Scope& scope = co_await current_scope();
