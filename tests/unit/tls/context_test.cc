@@ -5,10 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdlib>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "support/temporary_directory.h"
 #include "support/tls_engines.h"
 #include "weft/base/assert.h"
 
@@ -105,6 +108,26 @@ TEST(TlsVerification, IsOnByDefaultWithTheSystemsRoots) {
   ClientOptions both;
   both.roots_pem = authority().pem();
   EXPECT_EQ(verdict(server_identity(), "localhost", both), std::error_code());
+}
+
+// OpenSSL's environment says where the system has its roots.
+TEST(TlsVerification, WhomTheSystemVouchesForIsAcceptedUnlessItIsNotAsked) {
+  TemporaryDirectory scratch;
+  const std::string path = scratch.file("roots.pem");
+  std::ofstream(path) << authority().pem();
+  const char* before = std::getenv("SSL_CERT_FILE");
+  const std::string kept = before ? before : "";
+  ::setenv("SSL_CERT_FILE", path.c_str(), 1);
+  EXPECT_EQ(verdict(server_identity(), "localhost", ClientOptions{}), std::error_code());
+  EXPECT_EQ(verdict(server_identity(), "example.org", ClientOptions{}),
+            Error::certificate_wrong_host);
+  ClientOptions others{.system_roots = false, .roots_pem = Authority("another root").pem()};
+  EXPECT_EQ(verdict(server_identity(), "localhost", others), Error::certificate_unknown_authority);
+  if (before) {
+    ::setenv("SSL_CERT_FILE", kept.c_str(), 1);
+  } else {
+    ::unsetenv("SSL_CERT_FILE");
+  }
 }
 
 TEST(TlsVerification, CanBeSwitchedOffByAnUglyName) {
