@@ -78,7 +78,8 @@ void IoAwaiterBase::prepare(Continuation by) {
   }
   waiter = by;
   if (on_) {
-    entry = &on_->entry_on(*io_);
+    // None: a close() comes between two operations of a task as well as under one, and is told in the same way.
+    entry = *on_ ? &on_->entry_on(*io_) : nullptr;
   } else if (code != IoCode::open) {
     entry = io_->borrow(flags);
   }
@@ -99,6 +100,10 @@ const char* IoAwaiterBase::name() const noexcept { return name_of(code); }
 
 bool AcceptAwaiter::await_suspend(Continuation by) {
   prepare(by);
+  if (!entry) [[unlikely]] {
+    result = -EBADF;
+    return false;
+  }
   if (!std::exchange(entry->accept_paused, false)) return !io().start(*this);
   io().start_paused(*this);
   if (!paused) return false;  // there was one that had been accepted before

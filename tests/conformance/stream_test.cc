@@ -159,6 +159,57 @@ TYPED_TEST(StreamTest, ClosedUnderAReadTheReadEnds) {
   });
 }
 
+// The same error as under a wait: who reads or writes in a loop may be between two of them.
+TYPED_TEST(StreamTest, AfterCloseEveryOperationIsTheSameError) {
+  this->connected([](auto& a, auto&) -> Task<void> {
+    std::array<std::byte, 8> buffer;
+    auto reading = a.read_some(buffer);  // not begun yet
+    a.close();
+    Result<std::size_t> count = co_await std::move(reading);
+    EXPECT_TRUE(is_error(count, std::errc::bad_file_descriptor));
+    count = co_await a.write_some(bytes_of("x"));
+    EXPECT_TRUE(is_error(count, std::errc::bad_file_descriptor));
+    std::array<net::Part, 2> parts{net::Part("x"), net::Part("y")};
+    count = co_await a.write_some(std::span<const net::Part>(parts));
+    EXPECT_TRUE(is_error(count, std::errc::bad_file_descriptor));
+    std::span<const std::byte> rest = bytes_of("x");
+    Result<void> done = co_await net::write_all(a, rest);
+    EXPECT_TRUE(is_error(done, std::errc::bad_file_descriptor));
+    EXPECT_EQ(rest.size(), 1u);
+    done = co_await net::read_exactly(a, buffer);
+    EXPECT_TRUE(is_error(done, std::errc::bad_file_descriptor));
+    done = co_await a.shutdown_write();
+    EXPECT_TRUE(is_error(done, std::errc::bad_file_descriptor));
+    if constexpr (requires { a.read_pooled(); }) {
+      Result<PooledBytes> lent = co_await a.read_pooled();
+      EXPECT_TRUE(is_error(lent, std::errc::bad_file_descriptor));
+    }
+  });
+}
+
+// Whenever the close comes, under a wait of the writer's or between two of them.
+TYPED_TEST(StreamTest, ClosedInTheMiddleOfWriteAllItIsAnError) {
+  // A handshake each.
+  constexpr bool kSlow = requires(typename TypeParam::Stream& stream) { stream.handshake(); };
+  for (int turns = 0; turns < 60; turns += kSlow ? 10 : 1) {
+    this->connected([turns](auto& a, auto& b) -> Task<void> {
+      const std::string text = pattern(400'000);
+      auto write = [&]() -> Task<Result<void>> { co_return co_await net::write_all(a, text); };
+      auto read = [&]() -> Task<void> {
+        std::array<std::byte, 8192> buffer;
+        Result<std::size_t> count = 1;
+        while (count && *count > 0) count = co_await b.read_some(buffer);
+      };
+      auto close = [&]() -> Task<void> {
+        for (int i = 0; i < turns; ++i) co_await yield();
+        a.close();
+      };
+      auto [written, got, closed] = co_await all_of(write(), read(), close());
+      EXPECT_TRUE(written || is_error(written, std::errc::bad_file_descriptor)) << written.error();
+    });
+  }
+}
+
 TYPED_TEST(StreamTest, ASecondReaderIsRefused) {
   this->connected([](auto& a, auto& b) -> Task<void> {
     bool reads = false;

@@ -174,6 +174,25 @@ TEST_P(Udp, ClosedUnderAReceiveItEnds) {
   });
 }
 
+TEST_P(Udp, AfterCloseEveryOperationIsTheSameError) {
+  on_loop([]() -> Task<void> {
+    Bound a, b;
+    a.socket.close();
+    std::array<std::byte, 8> buffer;
+    Result<Datagram> got = co_await a.socket.receive_from(buffer);
+    EXPECT_TRUE(is_error(got, std::errc::bad_file_descriptor));
+    Result<void> sent = co_await a.socket.send_to(bytes_of("x"), b.where);
+    EXPECT_TRUE(is_error(sent, std::errc::bad_file_descriptor));
+    DatagramBatch batch;
+    Result<std::size_t> count = co_await a.socket.receive_some(batch);
+    EXPECT_TRUE(is_error(count, std::errc::bad_file_descriptor));
+    EXPECT_TRUE(batch.add(bytes_of("x"), b.where));
+    sent = co_await a.socket.send_all(batch);
+    EXPECT_TRUE(is_error(sent, std::errc::bad_file_descriptor));
+    EXPECT_EQ(batch.size(), 1u);
+  });
+}
+
 TEST_P(Udp, ASecondReceiverIsRefusedAndTheFirstIsNotDisturbed) {
   on_loop([]() -> Task<void> {
     Bound a, b;

@@ -22,8 +22,8 @@
 // Errors         as Result: what the system call says. EINTR is tried again; EAGAIN does not occur;
 //                no operation raises SIGPIPE on a socket (and EventLoop ignores it for the rest).
 // Closing        close(), and the destructor on its loop, end what waits on it with
-//                std::errc::bad_file_descriptor. Its number is free for reuse after that, and
-//                nothing that was meant for it reaches the next owner.
+//                std::errc::bad_file_descriptor, as does what is begun later. Its number is free for
+//                reuse after that, and nothing that was meant for it reaches the next owner.
 // Buffers        what an operation is given must outlive its wait; the awaiting frame is the place.
 // Allocation     an entry, when it first comes to a loop; none per operation. read_pooled(): the loop's
 //                stock of buffers, once; from the heap, when that is all lent.

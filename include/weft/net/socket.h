@@ -6,7 +6,7 @@
 //                operation is under way.
 // Cancellation   a cancel point on every call; nothing is lost (see Descriptor).
 // Errors         as Result; UsageError for what is a mistake: a second reader or writer, another loop.
-// Closing        close() and the destructor end what waits on it with std::errc::bad_file_descriptor.
+// Closing        close() and the destructor end what waits on it, and what is begun later, with std::errc::bad_file_descriptor.
 // Allocation     as Descriptor: an entry per loop it comes to.
 #include <sys/socket.h>
 

@@ -23,7 +23,7 @@
 //                nobody (ICMP said so). It is told once, to whoever sends or receives next, who
 //                then has sent or received nothing; the socket is as good as before, and the same
 //                call may be made again.
-// Closing        close() and the destructor end what waits on it with
+// Closing        close() and the destructor end what waits on it, and what is begun later, with
 //                std::errc::bad_file_descriptor.
 // Allocation     as Descriptor. send_all(), send_segments(): a frame. A DatagramBatch: when it is
 //                made.
