@@ -4,7 +4,7 @@
 //
 // Threads        the loop that first uses it, until move_to(). Moving and destroying it: any thread, while no
 //                operation is under way.
-// Cancellation   a cancel point on every call; nothing is lost (see Descriptor).
+// Cancellation   a cancel point on every call but shutdown_write(), which does not wait; nothing is lost (see Descriptor).
 // Errors         as Result; UsageError for what is a mistake: a second reader or writer, another loop.
 // Closing        close() and the destructor end what waits on it, and what is begun later, with std::errc::bad_file_descriptor.
 // Allocation     as Descriptor: an entry per loop it comes to.
