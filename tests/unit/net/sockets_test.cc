@@ -51,6 +51,12 @@ TEST(NetTcp, OptionsAreSetOnBothEnds) {
     EXPECT_TRUE(client.set_keepalive(5s).has_value());
     EXPECT_NE(option(client.descriptor(), IPPROTO_TCP, TCP_NODELAY), 0);
     EXPECT_EQ(option(client.descriptor(), IPPROTO_TCP, TCP_KEEPIDLE), 5);
+    EXPECT_EQ(option(client.descriptor(), IPPROTO_TCP, TCP_KEEPINTVL), 30) << "twice a minute";
+    EXPECT_EQ(option(client.descriptor(), IPPROTO_TCP, TCP_KEEPCNT), 6) << "half a dozen";
+    EXPECT_TRUE(client.set_keepalive(std::nullopt).has_value());
+    EXPECT_EQ(option(client.descriptor(), SOL_SOCKET, SO_KEEPALIVE), 0);
+    EXPECT_TRUE(client.set_nodelay(false).has_value());
+    EXPECT_EQ(option(client.descriptor(), IPPROTO_TCP, TCP_NODELAY), 0);
     EXPECT_EQ(or_throw(client.peer_address()), where);
     EXPECT_EQ(or_throw(server.peer_address()), or_throw(client.local_address()));
   });
@@ -76,6 +82,28 @@ TEST(NetTcp, ResetOnCloseIsSeenByAPeerThatWaits) {
     auto [got, left] = co_await all_of(read(), leave());
     EXPECT_EQ(got.error(), std::errc::connection_reset);
   });
+}
+
+// Changed while it is open; and changed back, the peer reads the end.
+TEST(NetTcp, WhetherACloseResetsCanBeChanged) {
+  for (bool reset : {true, false}) {
+    on_loop([&]() -> Task<void> {
+      TcpListener listener = or_throw(TcpListener::listen(Address::loopback_v4(0)));
+      Address where = or_throw(listener.local_address());
+      auto both = co_await all_of(TcpStream::connect(where), listener.accept());
+      auto [client, server] = or_throw(std::move(both));
+      EXPECT_TRUE(client.set_reset_on_close(true).has_value());
+      if (!reset) or_throw(client.set_reset_on_close(false));
+      client.close();
+      std::array<std::byte, 8> buffer;
+      Result<std::size_t> got = co_await server.read_some(buffer);
+      if (reset) {
+        EXPECT_EQ(got.error(), std::errc::connection_reset);
+      } else {
+        EXPECT_EQ(or_throw(got), 0u);
+      }
+    });
+  }
 }
 
 TEST(NetTcp, AConnectionThatIsRefusedIsAnError) {
