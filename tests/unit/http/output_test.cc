@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <span>
@@ -44,7 +46,9 @@ class Recording final : public Transport {
     return inner_.write_some(parts);
   }
   Task<Result<std::size_t>> send_file(Descriptor& file, FileRange range) override {
-    return inner_.send_file(file, range);
+    if (drips.bytes == 0) co_return co_await inner_.send_file(file, range);
+    co_await sleep_for(drips.pause);
+    co_return range.bytes < Drips::kLast ? range.bytes : drips.bytes;
   }
   Task<Result<void>> shutdown_write() override { return inner_.shutdown_write(); }
   void close() noexcept override { inner_.close(); }
@@ -62,6 +66,12 @@ class Recording final : public Transport {
 
   int writes = 0;
   std::vector<std::span<const std::byte>> written;
+  // Of a file so many bytes at a time, after so long, and the last ones at once. 0: as memory does, which sends none.
+  struct Drips {
+    static constexpr std::uint64_t kLast = 20'000;
+    std::size_t bytes = 0;
+    std::chrono::nanoseconds pause{};
+  } drips;
 
  private:
   StreamTransport<net::MemoryStream> inner_;
@@ -195,6 +205,57 @@ TEST_F(HttpOutput, APeerThatReadsAsFastAsItMustIsFastEnough) {
   EXPECT_EQ(read_slowly(limits, 10, 1100ms).said, Error::write_timeout);
   limits.write_rate_min = 0;
   EXPECT_EQ(read_slowly(limits, 1, 29s).said, std::error_code()) << "no matter how slow";
+}
+
+// The same of a file, which the kernel sends.
+TEST_F(HttpOutput, AFileThatIsTakenByDripsIsLate) {
+  std::error_code said;
+  std::chrono::nanoseconds after{0};
+  routes.get("/file", [&](const Request&, Response& response) -> Task<void> {
+    Descriptor file(UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC)));
+    TimePoint start = now();
+    FileRange all{.offset = 0, .bytes = 100'000};
+    Result<void> written = co_await response.write_file(file, all);
+    if (!written) said = written.error();
+    after = now() - start;
+  });
+  Limits limits{.write_timeout = 30s, .write_rate_min = 10, .write_grace = 60s};
+  auto take = [&](std::size_t bytes, std::chrono::nanoseconds pause) {
+    talk(routes, {.limits = limits}, {},
+         [&](net::MemoryStream& mine, Recording& transport) -> Task<void> {
+           transport.drips = {.bytes = bytes, .pause = pause};
+           co_await send(mine, get("/file"));
+           co_await sleep_for(1h);
+         });
+  };
+  take(1, 29s);
+  EXPECT_EQ(said, Error::write_timeout);
+  EXPECT_GE(after, 60s);
+  EXPECT_LE(after, 80s) << "the grace, and what the head and two bytes have earned";
+  said.clear();
+  take(1000, 29s);
+  EXPECT_EQ(said, std::error_code()) << "what was taken has earned nothing";
+  EXPECT_GE(after, 80 * 29s);
+}
+
+// What one answer has cost the peer is not the next one's.
+TEST_F(HttpOutput, EachRequestBeginsAnew) {
+  std::vector<std::error_code> said;
+  routes.get("/large", [&](const Request&, Response& response) -> Task<void> {
+    Result<void> written = co_await response.write(std::string(2000, 'x'));
+    if (written) written = co_await response.flush();
+    said.push_back(written ? std::error_code() : written.error());
+  });
+  Limits limits{.write_timeout = 30s, .write_rate_min = 1000, .write_grace = 20s};
+  talk(routes, {.limits = limits}, {.bytes_max = 1000},
+       [&](net::MemoryStream& mine, Recording&) -> Task<void> {
+         for (int i = 0; i < 3; ++i) {
+           co_await send(mine, get("/large"));
+           co_await sleep_for(15s);
+           co_await receive(mine, "0\r\n\r\n");
+         }
+       });
+  EXPECT_EQ(said, std::vector<std::error_code>(3));
 }
 
 // Pauses of the handler are not the peer's: what can be taken at once is.
