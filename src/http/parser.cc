@@ -215,6 +215,10 @@ MessageParser::Step MessageParser::walk(std::string_view bytes, std::span<std::b
   }
   if (was_in_head) {
     head_ = std::string_view(head_.data() ? head_.data() : bytes.data(), head_.size() + taken);
+    if (lines_skipped_ + empty_lines(head_) / 2 > kEmptyLinesMax) {
+      fail(400, "there are too many empty lines before the request");
+      return {.taken = 0, .stop = Stop::failed};
+    }
     if (!in_head_ && !examine()) return {.taken = 0, .stop = Stop::failed};
     if (in_head_ && head_.size() > limits_.bytes_max) {
       fail(431, "the head is too large");
@@ -291,6 +295,7 @@ void MessageParser::begin() noexcept {
     chunks_.begin();
   }
   head_flags_ = 0;
+  lines_skipped_ = 0;
   length_.reset();
   head_ = {};
   target_ = {};
@@ -300,7 +305,9 @@ void MessageParser::begin() noexcept {
 bool MessageParser::has_begun() const noexcept { return empty_lines(head_) != head_.size(); }
 
 void MessageParser::rest(std::vector<Header>& fields) noexcept {
+  std::size_t skipped = lines_skipped_ + head_.size() / 2;  // there is nothing else in it
   begin();
+  lines_skipped_ = static_cast<std::uint8_t>(skipped);
   fields_.swap(fields);
 }
 

@@ -34,6 +34,9 @@ struct HeadLimits {
 
 class MessageParser {
  public:
+  // Before a request, however they come (RFC 9112, 2.2): more are refused. A peer could go on with them, a line a minute, for ever.
+  static constexpr std::size_t kEmptyLinesMax = 32;
+
   enum class Kind : std::uint8_t { request, response };
   enum class Stop : std::uint8_t { more, head, message, failed };
   struct Step {
@@ -133,6 +136,7 @@ class MessageParser {
   bool in_chunks_ = false;
   Method asked_ = Method::get;
   std::uint16_t head_flags_ = 0;
+  std::uint8_t lines_skipped_ = 0;  // before head_
   int failure_ = 0;
   const char* failure_text_ = "";
   HeadLimits limits_;

@@ -97,6 +97,12 @@ std::vector<Case> cases() {
   return {
       // Message format
       {"2.2", "EmptyLinesBeforeARequestAreSkipped", "\r\n\r\n" + get(kHost), 200},
+      {"2.2", "AsManyEmptyLinesAsThereMayBe", repeated("\r\n", 32) + get(kHost), 200},
+      {"2.2", "OneMoreEmptyLine", repeated("\r\n", 33) + get(kHost), 400},
+      {"2.2", "EmptyLinesForEver", repeated("\r\n", 10'000), 400},
+      {"2.2", "EmptyLinesForEverBehindARequest", get(kHost) + repeated("\r\n", 33), 400, "", 2},
+      {"2.2", "EmptyLinesAreCountedAnewForEachRequest",
+       repeated(repeated("\r\n", 20) + get(kHost), 3), 200, "", 3},
       {"2.2", "BareLfBeforeARequest", "\n" + get(kHost), 400},
       {"2.2", "BareCrBeforeARequest", "\r" + get(kHost), 400},
       {"2.2", "TwoBareCrsBeforeARequest", "\r\r" + get(kHost), 400},
