@@ -43,7 +43,7 @@ void require_own(const ClientRequest& request) {
   if (!request.upgrade.empty())
     HeaderLines().add("upgrade", request.upgrade);  // no line break in it
   for (std::string_view own :
-       {"host", "connection", "content-length", "transfer-encoding", "expect"}) {
+       {"host", "connection", "content-length", "transfer-encoding", "expect", "upgrade", "te"}) {
     if (!request.headers.find(own)) continue;
     throw UsageError("header field " + std::string(own) +
                      " is the client's own: the url, the body and ClientRequest's members say it");

@@ -510,6 +510,15 @@ void Http1Connection::append_head(std::optional<std::uint64_t> length, std::stri
   } else if (request_.version() == Version::http_1_0) {
     end = framing.empty() ? "connection: keep-alive\r\n\r\n" : "\r\nconnection: keep-alive\r\n\r\n";
   }
+  // RFC 9110, 7.8: who sends it says here that it is for this connection only.
+  std::string with_upgrade;
+  if (response_.find_header("upgrade")) [[unlikely]] {
+    bool is_old = request_.version() == Version::http_1_0;
+    std::string_view others = response_.closes() ? "close, " : is_old ? "keep-alive, " : "";
+    std::string_view line = framing.empty() ? "connection: " : "\r\nconnection: ";
+    append(with_upgrade, line, others, "upgrade\r\n\r\n");
+    end = with_upgrade;
+  }
   append(out_, status_line, response_.headers().lines(), date, framing, number, end, body);
 }
 

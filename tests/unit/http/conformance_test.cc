@@ -377,7 +377,8 @@ std::vector<Case> cases() {
             "3;a=" + std::string(20'000, 'x') + "\r\nabc\r\n0\r\n\r\n"),
        400},
       {"7.1.2", "Trailers",
-       post("Transfer-Encoding: chunked\r\n", "3\r\nabc\r\n0\r\nExpires: never\r\n\r\n"), 200},
+       post("Transfer-Encoding: chunked\r\n", "3\r\nabc\r\n0\r\nExpires: never\r\n\r\n"), 200,
+       "POST / ? @a Host=[a] Transfer-Encoding=[chunked] abc"},  // and not among the header fields
       {"2.2", "BareLfInATrailer", post("Transfer-Encoding: chunked\r\n", "0\r\nA: b\nC: d\r\n\r\n"),
        400},
       {"2.2", "BareLfBeforeTheTrailers",

@@ -88,6 +88,15 @@ Task<void> upgrades(const Request&, Response& response, Connection& connection) 
   EXPECT_TRUE(upgraded.has_value());
 }
 
+// Says what it could speak instead, and with that a field that is for this connection only.
+template <int kStatus>
+Task<void> offers(const Request& request, Response& response, Connection&) {
+  response.status(kStatus);
+  response.header("Upgrade", "echo");
+  if (request.path() == "/not") response.remove_header("upgrade");
+  co_return;
+}
+
 // What would be another field, or another answer, does not leave: the head is as if it had not been said.
 Task<void> injects(const Request&, Response& response, Connection&) {
   response.header("a", "b\tc \x80");
@@ -196,6 +205,22 @@ std::vector<ServerCase> server_cases() {
       {"9110 7.8", "SwitchingProtocols",
        "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: other, Echo\r\n\r\n", upgrades,
        "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: echo\r\nx: y\r\n\r\n"},
+      // Whoever sends Upgrade says so in Connection, so that nobody hands it on.
+      {"9110 7.8", "AnOfferIsForThisConnection", kGet, offers<426>,
+       "HTTP/1.1 426 Upgrade Required\r\nUpgrade: echo\r\ncontent-length: 0\r\n"
+       "connection: upgrade\r\n\r\n"},
+      {"9110 7.8", "AnOfferWithoutABody", kGet, offers<204>,
+       "HTTP/1.1 204 No Content\r\nUpgrade: echo\r\nconnection: upgrade\r\n\r\n"},
+      {"9110 7.8", "AnOfferBesideClose", kOld, offers<200>,
+       "HTTP/1.1 200 OK\r\nUpgrade: echo\r\ncontent-length: 0\r\nconnection: close, "
+       "upgrade\r\n\r\n"},
+      {"9110 7.8", "AnOfferBesideKeepAlive", kOldKept, offers<200>,
+       "HTTP/1.1 200 OK\r\nUpgrade: echo\r\ncontent-length: 0\r\n"
+       "connection: keep-alive, upgrade\r\n\r\n"},
+      {"9110 7.8", "AnOfferThatWasTakenBack", "GET /not HTTP/1.1\r\nHost: a\r\n\r\n" + kGet,
+       offers<200>,
+       "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
+       "HTTP/1.1 200 OK\r\nUpgrade: echo\r\ncontent-length: 0\r\nconnection: upgrade\r\n\r\n"},
   };
 }
 
@@ -345,7 +370,7 @@ TEST(Rfc9112ClientFields, AreNotTheUsers) {
   };
   talk(script, [](Client& client, ScriptedConnector&) -> Task<void> {
     for (const char* own :
-         {"Host", "connection", "Content-Length", "transfer-encoding", "Expect"}) {
+         {"Host", "connection", "Content-Length", "transfer-encoding", "Expect", "Upgrade", "TE"}) {
       HeaderLines fields{{own, "3"}};
       ClientRequest request(Method::get, url("http://server/"), fields);
       bool is_refused = false;

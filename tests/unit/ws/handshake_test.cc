@@ -123,6 +123,7 @@ TEST_P(Rfc6455Handshake, IsAnsweredAsItSays) {
   }
   if (answer.status == 426) {
     EXPECT_EQ(answer.field("upgrade"), "websocket");  // RFC 9110, 15.5.22
+    EXPECT_TRUE(answer.field("connection").ends_with("upgrade")) << answer.head;  // 7.8
     EXPECT_EQ(answer.field("sec-websocket-version"), GetParam().versions);
   }
 }
