@@ -24,7 +24,7 @@
 // Threads        one loop: that of the first request. Destroy it before the loop.
 // Cancellation   request() is a cancel point where it waits, and closes its connection. A cancelled read of a body took nothing.
 // Errors         http::Error, net::Error, or what the system says. UsageError: a header field that is the client's own (host,
-//                connection, content-length, transfer-encoding, expect), Method::connect or Method::other.
+//                connection, content-length, transfer-encoding, expect, upgrade, te), Method::connect or Method::other.
 // Allocation     a few blocks per request.
 #include <chrono>
 #include <cstddef>
