@@ -86,7 +86,7 @@ Task<Result<void>> ask(net::TcpStream& stream, const Kind& kind) {
   co_return {};
 }
 
-Task<void> be_clients(net::Address where, Kind kind) {
+Task<void> be_clients(net::Address where, const Kind& kind) {
   std::vector<net::TcpStream> streams;
   for (std::size_t i = 0; i < kConnections; ++i) {
     Result<net::TcpStream> stream = co_await net::TcpStream::connect(where);
@@ -131,7 +131,7 @@ struct HttpIdle : ::testing::TestWithParam<Case> {};
 TEST_P(HttpIdle, TenThousandConnectionsHoldFewBytesEach) {
   raise_limit();
   Driver driver = GetParam().driver;
-  Kind kind = kind_of(GetParam().kind);
+  const Kind kind = kind_of(GetParam().kind), plain = kind_of("requests");
   EventLoop loop({.driver = driver});
   if (const char* port = std::getenv(kClientOf)) {
     net::Address where = net::Address::loopback_v4(static_cast<std::uint16_t>(std::atoi(port)));
@@ -159,7 +159,7 @@ TEST_P(HttpIdle, TenThousandConnectionsHoldFewBytesEach) {
     nursery.start(server.serve(listener));
     Result<net::TcpStream> connected = co_await net::TcpStream::connect(where);
     net::TcpStream other = or_throw(std::move(connected));
-    Result<void> asked = co_await ask(other, kind_of("requests"));
+    Result<void> asked = co_await ask(other, plain);
     EXPECT_TRUE(asked);
     // What a test before this one has left must not be counted as free.
     trim_frames();
@@ -172,7 +172,7 @@ TEST_P(HttpIdle, TenThousandConnectionsHoldFewBytesEach) {
     std::printf("%zu bytes of resident memory per connection that waits: %s by %s\n", each,
                 kind.name, std::string(to_string(driver)).c_str());
     EXPECT_LE(each, kind.bytes_max);
-    asked = co_await ask(other, kind_of("requests"));
+    asked = co_await ask(other, plain);
     EXPECT_TRUE(asked);
     clients.in.close();
     Result<ExitStatus> ended = co_await clients.wait();
