@@ -22,8 +22,6 @@ std::int64_t Leases::whole_seconds(std::chrono::nanoseconds length) noexcept {
   return std::max<std::int64_t>(1, std::chrono::ceil<std::chrono::seconds>(length).count());
 }
 
-bool Leases::is_over(const Lease& lease) { return now() >= lease.begun + lease.length; }
-
 bool Leases::has_ended(LeaseId lease) const {
   const auto found = leases_.find(lease);
   return found == leases_.end() || is_over(found->second);
@@ -47,11 +45,11 @@ Task<Outcome<LeaseId>> Leases::obtain(std::chrono::nanoseconds length, TimePoint
     if (is_living) co_return last;
   }
   // Tickets that are renewed are not among them; etcd, where they live a little longer, ends them by itself.
-  std::erase_if(leases_, [](const auto& each) { return is_over(each.second); });
+  std::erase_if(leases_, [this](const auto& each) { return is_over(each.second); });
   const LeaseId id = fresh_id();
   Lease lease;
   lease.asked = seconds;
-  lease.begun = now();
+  lease.begun = clock_();
   std::string json = grant_request(id, seconds);
   Outcome<Reply> reply = co_await client_.call("/v3/lease/grant", std::move(json), deadline);
   // Nobody else has this number: it is an earlier attempt of ours.
@@ -68,11 +66,11 @@ Task<Outcome<LeaseId>> Leases::obtain(std::chrono::nanoseconds length, TimePoint
 
 bool Leases::needs_keep_alive(LeaseId lease, std::chrono::nanoseconds length) const {
   const auto found = leases_.find(lease);
-  return found == leases_.end() || now() + length > found->second.begun + found->second.length;
+  return found == leases_.end() || clock_() + length.count() > found->second.end();
 }
 
 Task<Outcome<bool>> Leases::keep_alive(LeaseId lease, TimePoint deadline) {
-  const TimePoint begun = now();
+  const std::int64_t begun = clock_();
   std::string json = lease_request(lease);
   Outcome<Reply> reply = co_await client_.call("/v3/lease/keepalive", std::move(json), deadline);
   if (!reply) co_return std::unexpected(reply.error());

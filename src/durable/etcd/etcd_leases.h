@@ -7,9 +7,13 @@
 // anew: who comes one after the other costs etcd no lease each. One that is in doubt is never used again, and ends by itself.
 //
 // etcd counts in seconds, and takes no less than one or two: leases are lengthened, never shortened.
+//
+// How much of one is left is measured on the clock of the leases (LockStore::lease_clock()), which goes on in a suspend, as etcd does.
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "durable/etcd/etcd_client.h"
@@ -19,7 +23,10 @@ namespace weft::inline v0::durable::etcd {
 
 class Leases {
  public:
-  explicit Leases(Client& client) : client_(client) {}
+  // In nanoseconds.
+  using Clock = std::function<std::int64_t()>;
+
+  Leases(Client& client, Clock clock) : client_(client), clock_(std::move(clock)) {}
 
   // One that is long enough, that nobody else has, and that had not ended when it was last heard of.
   [[nodiscard]] Task<Outcome<LeaseId>> obtain(std::chrono::nanoseconds length, TimePoint deadline);
@@ -43,12 +50,17 @@ class Leases {
   struct Lease {
     std::int64_t asked = 0;         // seconds
     std::chrono::seconds length{};  // what etcd has made of it
-    TimePoint begun;                // before the request was sent
+    std::int64_t begun = 0;         // before the request was sent
+
+    [[nodiscard]] std::int64_t end() const noexcept {
+      return begun + std::chrono::nanoseconds(length).count();
+    }
   };
-  [[nodiscard]] static bool is_over(const Lease& lease);
+  [[nodiscard]] bool is_over(const Lease& lease) const { return clock_() >= lease.end(); }
   [[nodiscard]] Task<void> revoke(LeaseId lease, TimePoint deadline);
 
   Client& client_;
+  Clock clock_;
   std::map<LeaseId, Lease> leases_;
   // By the seconds that were asked for. The last one was used last, and so lives longest: those that are not needed end.
   std::map<std::int64_t, std::vector<LeaseId>> spare_;

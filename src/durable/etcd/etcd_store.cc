@@ -36,7 +36,7 @@ EtcdStore::EtcdStore(EtcdOptions options, std::unique_ptr<Transport> transport)
       keys_(options_.prefix),
       client_(options_,
               transport ? std::move(transport) : std::make_unique<HttpTransport>(options_)),
-      leases_(client_),
+      leases_(client_, [this] { return lease_clock(); }),
       book_(keys_, session_) {}
 
 EtcdStore::~EtcdStore() = default;
