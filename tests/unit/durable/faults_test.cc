@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: MIT
-// Locks whose store loses calls and answers, is slow, or is gone. On the virtual clock.
+// Locks whose store loses calls and answers, is slow, or is gone. On the virtual clock, over the engines that run there: in memory, and on a lock file
+// of SQLite's.
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "support/durable_fixture.h"
 #include "support/faulty_store.h"
+#include "support/virtual_sqlite.h"
 #include "weft/durable/mutex.h"
 #include "weft/testing/virtual_loop.h"
 #include "weft/weft.h"
@@ -23,10 +26,22 @@ using weft::durable::Mutex;  // not the one of sync/
 using weft::durable::Semaphore;
 using Fault = FaultyStore::Fault;
 
-class DurableFaults : public ::testing::Test {
+enum class Table { memory, sqlite };
+
+class DurableFaults : public ::testing::TestWithParam<Table> {
  protected:
+  DurableFaults() { fresh(); }
+  // From now on another store, in which nobody was before.
+  void fresh() {
+    url_ = fresh_store_url();
+    if (GetParam() == Table::sqlite) file_.emplace();
+  }
+  // Another session on the store.
+  [[nodiscard]] std::unique_ptr<LockStore> session() const {
+    return file_ ? file_->make() : or_throw(make_store(url_));
+  }
   std::unique_ptr<FaultyStore> faulty(FaultyStore::Plan plan) {
-    return std::make_unique<FaultyStore>(or_throw(make_store(url)), std::move(plan));
+    return std::make_unique<FaultyStore>(session(), std::move(plan));
   }
   // Runs body(engine) on a store that does as `fault` says at each moment.
   template <class Body>
@@ -43,10 +58,17 @@ class DurableFaults : public ::testing::Test {
   }
 
   weft::testing::VirtualLoop loop;
-  std::string url = fresh_store_url();
   Fault fault = Fault::none;
   std::string only;  // of calls of this name, if not empty
+
+ private:
+  std::string url_;
+  std::optional<VirtualSqlite> file_;
 };
+INSTANTIATE_TEST_SUITE_P(On, DurableFaults, ::testing::Values(Table::memory, Table::sqlite),
+                         [](const auto& info) {
+                           return info.param == Table::memory ? "memory" : "sqlite";
+                         });
 
 // Its run() fails after a second.
 class Failing final : public StoreBetween<Failing> {
@@ -75,7 +97,7 @@ Task<LockResult<std::vector<ResourceReport>>> look(Engine& engine, FaultyStore& 
   co_return report;
 }
 
-TEST_F(DurableFaults, OpenSaysThatTheStoreIsNotThere) {
+TEST_P(DurableFaults, OpenSaysThatTheStoreIsNotThere) {
   fault = Fault::lose_call;
   with([&](Engine& engine) -> Task<void> {
     LockResult<Mutex> lock = co_await Mutex::open(engine, named("r"));
@@ -83,7 +105,7 @@ TEST_F(DurableFaults, OpenSaysThatTheStoreIsNotThere) {
   });
 }
 
-TEST_F(DurableFaults, UnreachableIsAnErrorAtTheDeadlineAndNotABusyLoop) {
+TEST_P(DurableFaults, UnreachableIsAnErrorAtTheDeadlineAndNotABusyLoop) {
   with([&](Engine& engine) -> Task<void> {
     MutexOptions options = named("r");
     options.acquire_timeout = 60s;
@@ -102,7 +124,7 @@ TEST_F(DurableFaults, UnreachableIsAnErrorAtTheDeadlineAndNotABusyLoop) {
   });
 }
 
-TEST_F(DurableFaults, AStoreThatNeverAnswersIsLeftAtTheDeadline) {
+TEST_P(DurableFaults, AStoreThatNeverAnswersIsLeftAtTheDeadline) {
   with([&](Engine& engine) -> Task<void> {
     MutexOptions options = named("r");
     options.acquire_timeout = 5s;
@@ -120,7 +142,7 @@ TEST_F(DurableFaults, AStoreThatNeverAnswersIsLeftAtTheDeadline) {
 }
 
 // But who stands in the queue, or waits for one who does, has been told so, whatever the store does now.
-TEST_F(DurableFaults, WhoIsInTheQueueWhenTheStoreFallsSilentTimesOut) {
+TEST_P(DurableFaults, WhoIsInTheQueueWhenTheStoreFallsSilentTimesOut) {
   auto inside = [&]() -> Task<void> {
     auto other = [&](Engine& engine) -> Task<void> {
       Mutex theirs = or_throw(co_await Mutex::open(engine, named("r")));
@@ -139,16 +161,16 @@ TEST_F(DurableFaults, WhoIsInTheQueueWhenTheStoreFallsSilentTimesOut) {
       };
       or_throw(co_await theirs.on_acquire(around));
     };
-    or_throw(co_await with_engine(url, other));
+    or_throw(co_await with_engine(session(), other));
   };
   run(loop, inside());
 }
 
 // Whether the call can be cancelled or not: a table's cannot.
-TEST_F(DurableFaults, OpenTakesNoLongerThanAcquireTimeout) {
+TEST_P(DurableFaults, OpenTakesNoLongerThanAcquireTimeout) {
   for (Fault kind : {Fault::never, Fault::late_call, Fault::late_answer}) {
     SCOPED_TRACE(static_cast<int>(kind));
-    url = fresh_store_url();
+    fresh();
     fault = Fault::none;
     only = "join";
     with([&](Engine& engine) -> Task<void> {
@@ -162,8 +184,8 @@ TEST_F(DurableFaults, OpenTakesNoLongerThanAcquireTimeout) {
       LockResult<Mutex> lock = co_await Mutex::open(engine, options);
       EXPECT_EQ(now() - begun, 300ms);
       EXPECT_EQ(lock.error(), LockError::unreachable);
-      EXPECT_EQ(std::string(lock.error().what()),
-                "unreachable: 'r' was not opened within 0.3 s: " + url + " has not answered");
+      EXPECT_EQ(std::string(lock.error().what()), "unreachable: 'r' was not opened within 0.3 s: " +
+                                                      session()->url() + " has not answered");
       LockResult<Semaphore> semaphore = co_await Semaphore::open(engine, permits);
       EXPECT_EQ(semaphore.error(), LockError::unreachable);
       EXPECT_EQ(now() - begun, 500ms);
@@ -180,11 +202,11 @@ TEST_F(DurableFaults, OpenTakesNoLongerThanAcquireTimeout) {
 }
 
 // A table's call cannot be cancelled: it is answered when the engine has given up, and most of it is gone.
-TEST_F(DurableFaults, AnAnswerThatComesAfterTheDrainIsHarmless) {
+TEST_P(DurableFaults, AnAnswerThatComesAfterTheDrainIsHarmless) {
   for (std::string call : {"enqueue", "renew", "release", "withdraw", "retire"}) {
     for (Fault late : {Fault::late_call, Fault::late_answer}) {
       SCOPED_TRACE(call + (late == Fault::late_call ? " late" : " answered late"));
-      url = fresh_store_url();
+      fresh();
       only = call;
       fault = Fault::none;
       auto use = [&](Engine& engine) -> Task<void> {
@@ -213,7 +235,7 @@ TEST_F(DurableFaults, AnAnswerThatComesAfterTheDrainIsHarmless) {
         }
         or_throw(co_await lock.on_acquire(nothing));
       };
-      auto root = [&]() -> Task<void> { or_throw(co_await with_engine(url, others)); };
+      auto root = [&]() -> Task<void> { or_throw(co_await with_engine(session(), others)); };
       run(loop, root());
       EXPECT_EQ(loop.strand_count(), 0u);
     }
@@ -221,11 +243,11 @@ TEST_F(DurableFaults, AnAnswerThatComesAfterTheDrainIsHarmless) {
 }
 
 // Who asks from outside of the engine's body, and is answered when the engine has ended.
-TEST_F(DurableFaults, AnEngineEndsAfterTheCallsThatWereMadeOfIt) {
+TEST_P(DurableFaults, AnEngineEndsAfterTheCallsThatWereMadeOfIt) {
   for (std::string call : {"join", "report", "revoke"}) {
     for (Fault kind : {Fault::late_call, Fault::late_answer, Fault::never}) {
       SCOPED_TRACE(call + " " + std::to_string(static_cast<int>(kind)));
-      url = fresh_store_url();
+      fresh();
       only = call;
       fault = Fault::none;
       auto inside = [&]() -> Task<void> {
@@ -262,7 +284,7 @@ TEST_F(DurableFaults, AnEngineEndsAfterTheCallsThatWereMadeOfIt) {
 }
 
 // A release that is not answered is waited for no longer than the engine is there.
-TEST_F(DurableFaults, WhoGivesBackDoesNotWaitForAnEngineThatHasEnded) {
+TEST_P(DurableFaults, WhoGivesBackDoesNotWaitForAnEngineThatHasEnded) {
   auto inside = [&]() -> Task<void> {
     Event opened, held;
     std::optional<Mutex> lock;
@@ -291,7 +313,7 @@ TEST_F(DurableFaults, WhoGivesBackDoesNotWaitForAnEngineThatHasEnded) {
 }
 
 // The engine's tasks end by an error: who holds or waits outside of its body is told, and what comes later is refused.
-TEST_F(DurableFaults, WhenTheEnginesTasksFailEverybodyIsTold) {
+TEST_P(DurableFaults, WhenTheEnginesTasksFailEverybodyIsTold) {
   auto inside = [&]() -> Task<void> {
     Event opened;
     std::optional<Mutex> lock;
@@ -303,8 +325,7 @@ TEST_F(DurableFaults, WhenTheEnginesTasksFailEverybodyIsTold) {
       };
       std::string caught;
       try {
-        static_cast<void>(
-            co_await with_engine(std::make_unique<Failing>(or_throw(make_store(url))), body));
+        static_cast<void>(co_await with_engine(std::make_unique<Failing>(session()), body));
       } catch (const std::runtime_error& error) {
         caught = error.what();
       }
@@ -334,7 +355,7 @@ TEST_F(DurableFaults, WhenTheEnginesTasksFailEverybodyIsTold) {
   run(loop, inside());
 }
 
-TEST_F(DurableFaults, WhatIsFinalIsToldAtOnce) {
+TEST_P(DurableFaults, WhatIsFinalIsToldAtOnce) {
   with([&](Engine& engine) -> Task<void> {
     Mutex lock = or_throw(co_await Mutex::open(engine, named("r")));
     fault = Fault::full;
@@ -346,11 +367,11 @@ TEST_F(DurableFaults, WhatIsFinalIsToldAtOnce) {
 }
 
 // Every call's answer is lost once: nothing is done twice, and nothing is left undone.
-TEST_F(DurableFaults, ALostAnswerIsAskedForAgain) {
+TEST_P(DurableFaults, ALostAnswerIsAskedForAgain) {
   for (std::string call : {"enqueue", "release", "renew"}) {
     SCOPED_TRACE(call);
     loop.run_ready();
-    url = fresh_store_url();
+    fresh();
     only = call;
     fault = Fault::none;
     with([&](Engine& engine) -> Task<void> {
@@ -383,7 +404,7 @@ TEST_F(DurableFaults, ALostAnswerIsAskedForAgain) {
   }
 }
 
-TEST_F(DurableFaults, AHolderThatCannotRenewIsCancelledBeforeItsLeaseEnds) {
+TEST_P(DurableFaults, AHolderThatCannotRenewIsCancelledBeforeItsLeaseEnds) {
   with([&](Engine& engine) -> Task<void> {
     MutexOptions options = named("r");
     options.lease = 8s;
@@ -401,7 +422,7 @@ TEST_F(DurableFaults, AHolderThatCannotRenewIsCancelledBeforeItsLeaseEnds) {
 }
 
 // FIELD: the time of a lease counts from before the request was sent.
-TEST_F(DurableFaults, ASlowAnswerDoesNotLengthenTheLease) {
+TEST_P(DurableFaults, ASlowAnswerDoesNotLengthenTheLease) {
   auto inside = [&]() -> Task<void> {
     auto plan = [&](const std::string& call) {
       return call == "renew" ? Fault::lose_call : Fault::none;
@@ -433,7 +454,7 @@ TEST_F(DurableFaults, ASlowAnswerDoesNotLengthenTheLease) {
   run(loop, inside());
 }
 
-TEST_F(DurableFaults, AnAnswerThatComesTooLateForTheLeaseIsRenewedFirst) {
+TEST_P(DurableFaults, AnAnswerThatComesTooLateForTheLeaseIsRenewedFirst) {
   auto inside = [&]() -> Task<void> {
     auto plan = [](const std::string&) { return Fault::none; };
     std::unique_ptr<FaultyStore> store = faulty(plan);
@@ -460,7 +481,7 @@ TEST_F(DurableFaults, AnAnswerThatComesTooLateForTheLeaseIsRenewedFirst) {
 }
 
 // And from the first attempt: it may be that one which was carried out.
-TEST_F(DurableFaults, AnAnswerThatWasLostDoesNotLengthenTheLease) {
+TEST_P(DurableFaults, AnAnswerThatWasLostDoesNotLengthenTheLease) {
   auto inside = [&]() -> Task<void> {
     bool is_first = true;
     auto plan = [&](const std::string& call) {
@@ -486,7 +507,7 @@ TEST_F(DurableFaults, AnAnswerThatWasLostDoesNotLengthenTheLease) {
 }
 
 // The same of a renewal: its answer says nothing about when it was carried out.
-TEST_F(DurableFaults, ASlowRenewalDoesNotLengthenTheLease) {
+TEST_P(DurableFaults, ASlowRenewalDoesNotLengthenTheLease) {
   auto inside = [&]() -> Task<void> {
     std::unique_ptr<FaultyStore> store = faulty([&](const std::string&) { return fault; });
     FaultyStore& slow = *store;
@@ -512,7 +533,7 @@ TEST_F(DurableFaults, ASlowRenewalDoesNotLengthenTheLease) {
   run(loop, inside());
 }
 
-TEST_F(DurableFaults, ARenewalThatIsAnsweredAfterTheLossRevivesNothing) {
+TEST_P(DurableFaults, ARenewalThatIsAnsweredAfterTheLossRevivesNothing) {
   auto inside = [&]() -> Task<void> {
     std::unique_ptr<FaultyStore> store = faulty([](const std::string&) { return Fault::none; });
     FaultyStore& slow = *store;
@@ -540,7 +561,7 @@ TEST_F(DurableFaults, ARenewalThatIsAnsweredAfterTheLossRevivesNothing) {
   run(loop, inside());
 }
 
-TEST_F(DurableFaults, AReleaseThatFailsIsNotTheFunctionsFault) {
+TEST_P(DurableFaults, AReleaseThatFailsIsNotTheFunctionsFault) {
   with([&](Engine& engine) -> Task<void> {
     Mutex lock = or_throw(co_await Mutex::open(engine, named("r")));
     auto section = [&](LockContext&) -> Task<int> {
@@ -559,7 +580,7 @@ TEST_F(DurableFaults, AReleaseThatFailsIsNotTheFunctionsFault) {
   });
 }
 
-TEST_F(DurableFaults, WhatTheFunctionThrowsWinsOverLossAndFailedRelease) {
+TEST_P(DurableFaults, WhatTheFunctionThrowsWinsOverLossAndFailedRelease) {
   with([&](Engine& engine) -> Task<void> {
     MutexOptions options = named("r");
     options.lease = 1s;
@@ -584,7 +605,7 @@ TEST_F(DurableFaults, WhatTheFunctionThrowsWinsOverLossAndFailedRelease) {
   });
 }
 
-TEST_F(DurableFaults, WhatReturnsAfterALossIsLost) {
+TEST_P(DurableFaults, WhatReturnsAfterALossIsLost) {
   with([&](Engine& engine) -> Task<void> {
     Mutex lock = or_throw(co_await Mutex::open(engine, named("r")));
     auto section = [&](LockContext&) -> Task<int> {
@@ -598,7 +619,7 @@ TEST_F(DurableFaults, WhatReturnsAfterALossIsLost) {
 }
 
 // FIELD: a cancelled waiter stays queued and is later granted to nobody.
-TEST_F(DurableFaults, CancelledWhileTheGrantIsUnderWayItIsGivenBack) {
+TEST_P(DurableFaults, CancelledWhileTheGrantIsUnderWayItIsGivenBack) {
   for (auto when : {1ms, 50ms, 99ms, 100ms, 101ms, 150ms, 199ms, 200ms, 201ms}) {
     SCOPED_TRACE(when.count());
     auto inside = [&]() -> Task<void> {
@@ -622,11 +643,11 @@ TEST_F(DurableFaults, CancelledWhileTheGrantIsUnderWayItIsGivenBack) {
 }
 
 // Somebody else's call grants a ticket, and ends it, before the answer to its enqueue() is here.
-TEST_F(DurableFaults, NewsMayComeBeforeTheAnswer) {
+TEST_P(DurableFaults, NewsMayComeBeforeTheAnswer) {
   for (bool revoke : {false, true}) {
     SCOPED_TRACE(revoke);
     weft::testing::VirtualLoop world;
-    std::string store_url = fresh_store_url();
+    fresh();
     auto first = [&]() -> Task<void> {
       auto body = [&](Engine& engine) -> Task<void> {
         Mutex lock = or_throw(co_await Mutex::open(engine, named("r")));
@@ -642,7 +663,7 @@ TEST_F(DurableFaults, NewsMayComeBeforeTheAnswer) {
         };
         or_throw(co_await lock.on_acquire(again));
       };
-      or_throw(co_await with_engine(store_url, body));
+      or_throw(co_await with_engine(session(), body));
     };
     auto second = [&]() -> Task<void> {
       auto body = [&](Engine& engine) -> Task<void> {
@@ -658,8 +679,8 @@ TEST_F(DurableFaults, NewsMayComeBeforeTheAnswer) {
         EXPECT_EQ(got.has_value(), !revoke);
         EXPECT_EQ(world.elapsed(), revoke ? 2200ms : 3500ms) << "a loss is told at once";
       };
-      std::unique_ptr<FaultyStore> slow = std::make_unique<FaultyStore>(
-          or_throw(make_store(store_url)), [](const std::string&) { return Fault::none; });
+      std::unique_ptr<FaultyStore> slow =
+          std::make_unique<FaultyStore>(session(), [](const std::string&) { return Fault::none; });
       slow->back = 1s;
       or_throw(co_await with_engine(std::move(slow), body));
     };
@@ -669,7 +690,7 @@ TEST_F(DurableFaults, NewsMayComeBeforeTheAnswer) {
 }
 
 // News is only help: renewals find out by themselves.
-TEST_F(DurableFaults, WithoutNewsALossIsSeenAtTheNextRenewal) {
+TEST_P(DurableFaults, WithoutNewsALossIsSeenAtTheNextRenewal) {
   auto inside = [&]() -> Task<void> {
     std::unique_ptr<FaultyStore> store = faulty([](const std::string&) { return Fault::none; });
     FaultyStore& deaf = *store;
@@ -692,7 +713,7 @@ TEST_F(DurableFaults, WithoutNewsALossIsSeenAtTheNextRenewal) {
 }
 
 // A process whose calls do not get through any more is, to others, one that has died.
-TEST_F(DurableFaults, ADeadHoldersLeaseIsWaitedForAndADeadWaiterIsSkipped) {
+TEST_P(DurableFaults, ADeadHoldersLeaseIsWaitedForAndADeadWaiterIsSkipped) {
   auto process = [&](Fault& its, std::chrono::milliseconds late, auto section) -> Task<void> {
     auto body = [&](Engine& engine) -> Task<void> {
       co_await sleep_for(late);
@@ -731,14 +752,14 @@ TEST_F(DurableFaults, ADeadHoldersLeaseIsWaitedForAndADeadWaiterIsSkipped) {
 }
 
 // Its ticket was asked for by somebody who has left; the store's answer to that is still under way.
-TEST_F(DurableFaults, ATicketThatIsHeldIsNotGivenBackForWhoLeftEarlier) {
+TEST_P(DurableFaults, ATicketThatIsHeldIsNotGivenBackForWhoLeftEarlier) {
   auto other = [&]() -> Task<void> {
     auto body = [&](Engine& engine) -> Task<void> {
       Mutex lock = or_throw(co_await Mutex::open(engine, named("r")));
       auto hold = [](LockContext&) -> Task<void> { co_await sleep_for(2s); };
       or_throw(co_await lock.on_acquire(hold));
     };
-    or_throw(co_await with_engine(url, body));
+    or_throw(co_await with_engine(session(), body));
   };
   auto ours = [&]() -> Task<void> {
     std::unique_ptr<FaultyStore> store = faulty([](const std::string&) { return Fault::none; });
@@ -770,7 +791,7 @@ TEST_F(DurableFaults, ATicketThatIsHeldIsNotGivenBackForWhoLeftEarlier) {
   run(loop, root());
 }
 
-TEST_F(DurableFaults, AWorkflowDoesNotEndWhileSomebodyWhoHasLostItIsInside) {
+TEST_P(DurableFaults, AWorkflowDoesNotEndWhileSomebodyWhoHasLostItIsInside) {
   with([&](Engine& engine) -> Task<void> {
     MutexOptions options = named("r");
     options.idle_timeout = 1ms;
@@ -791,7 +812,7 @@ TEST_F(DurableFaults, AWorkflowDoesNotEndWhileSomebodyWhoHasLostItIsInside) {
   });
 }
 
-TEST_F(DurableFaults, ASectionThatEndsCancelledByItselfGivesBack) {
+TEST_P(DurableFaults, ASectionThatEndsCancelledByItselfGivesBack) {
   with([&](Engine& engine) -> Task<void> {
     Mutex lock = or_throw(co_await Mutex::open(engine, named("r")));
     auto gives_up = [](LockContext&) -> Task<int> {
@@ -815,7 +836,7 @@ TEST_F(DurableFaults, ASectionThatEndsCancelledByItselfGivesBack) {
 }
 
 // Somebody gives up in the turn in which somebody else tries.
-TEST_F(DurableFaults, WhoTriesIsNotMistakenForWhoHasJustLeft) {
+TEST_P(DurableFaults, WhoTriesIsNotMistakenForWhoHasJustLeft) {
   with([&](Engine& engine) -> Task<void> {
     MutexOptions options = named("r");
     options.acquire_timeout = 1s;
@@ -833,7 +854,7 @@ TEST_F(DurableFaults, WhoTriesIsNotMistakenForWhoHasJustLeft) {
   });
 }
 
-TEST_F(DurableFaults, ALeaseInItsSecondHalfIsRenewedBeforeItIsPassedOn) {
+TEST_P(DurableFaults, ALeaseInItsSecondHalfIsRenewedBeforeItIsPassedOn) {
   with([&](Engine& engine) -> Task<void> {
     MutexOptions options = named("r");
     options.lease = 8s;
@@ -863,7 +884,7 @@ TEST_F(DurableFaults, ALeaseInItsSecondHalfIsRenewedBeforeItIsPassedOn) {
 }
 
 // A renewal that nobody needs any more, and fails, is not a reason never to renew again.
-TEST_F(DurableFaults, RenewalsGoOnAfterOneThatWasOfNothing) {
+TEST_P(DurableFaults, RenewalsGoOnAfterOneThatWasOfNothing) {
   with([&](Engine& engine) -> Task<void> {
     MutexOptions options = named("r");
     options.lease = 3s;
@@ -881,7 +902,7 @@ TEST_F(DurableFaults, RenewalsGoOnAfterOneThatWasOfNothing) {
   });
 }
 
-TEST_F(DurableFaults, ARenewalThatOverlapsAReleaseRevokesNobody) {
+TEST_P(DurableFaults, ARenewalThatOverlapsAReleaseRevokesNobody) {
   auto inside = [&]() -> Task<void> {
     std::unique_ptr<FaultyStore> made = faulty([](const std::string&) { return Fault::none; });
     FaultyStore& store = *made;
@@ -916,7 +937,7 @@ TEST_F(DurableFaults, ARenewalThatOverlapsAReleaseRevokesNobody) {
   run(loop, inside());
 }
 
-TEST_F(DurableFaults, WhatIsFinalInARenewalIsToldToWhoWaits) {
+TEST_P(DurableFaults, WhatIsFinalInARenewalIsToldToWhoWaits) {
   with([&](Engine& engine) -> Task<void> {
     Mutex lock = or_throw(co_await Mutex::open(engine, named("r")));
     auto hold = [&]() -> Task<void> {
@@ -937,7 +958,7 @@ TEST_F(DurableFaults, WhatIsFinalInARenewalIsToldToWhoWaits) {
 }
 
 // D3, wherever between the grant and the section's first line the pause is.
-TEST_F(DurableFaults, WhoIsPausedBetweenTheGrantAndItsSectionDoesNotBegin) {
+TEST_P(DurableFaults, WhoIsPausedBetweenTheGrantAndItsSectionDoesNotBegin) {
   int refused = 0;
   for (int turns = 0; turns < 12; ++turns) {
     SCOPED_TRACE(turns);
@@ -973,7 +994,7 @@ TEST_F(DurableFaults, WhoIsPausedBetweenTheGrantAndItsSectionDoesNotBegin) {
 }
 
 // Of several, too: when the last one is there the others are looked at once more.
-TEST_F(DurableFaults, WhoIsPausedWhileItWaitsForTheSecondOfTwoDoesNotBegin) {
+TEST_P(DurableFaults, WhoIsPausedWhileItWaitsForTheSecondOfTwoDoesNotBegin) {
   auto inside = [&]() -> Task<void> {
     std::unique_ptr<FaultyStore> made = faulty([](const std::string&) { return Fault::none; });
     FaultyStore& store = *made;
@@ -1008,7 +1029,7 @@ TEST_F(DurableFaults, WhoIsPausedWhileItWaitsForTheSecondOfTwoDoesNotBegin) {
 }
 
 // Timers stand still while a machine is suspended. Nobody says that it is over, and the store has no news.
-TEST_F(DurableFaults, AHolderLooksAtItsLeaseSoonAfterASuspend) {
+TEST_P(DurableFaults, AHolderLooksAtItsLeaseSoonAfterASuspend) {
   auto inside = [&]() -> Task<void> {
     std::unique_ptr<FaultyStore> made = faulty([](const std::string&) { return Fault::none; });
     FaultyStore& store = *made;
@@ -1034,7 +1055,7 @@ TEST_F(DurableFaults, AHolderLooksAtItsLeaseSoonAfterASuspend) {
   run(loop, inside());
 }
 
-TEST_F(DurableFaults, AnEngineThatHoldsNothingSleeps) {
+TEST_P(DurableFaults, AnEngineThatHoldsNothingSleeps) {
   with([&](Engine& engine) -> Task<void> {
     MutexOptions options = named("r");
     options.idle_timeout = 2h;
@@ -1049,7 +1070,7 @@ TEST_F(DurableFaults, AnEngineThatHoldsNothingSleeps) {
 }
 
 // D6. Nobody wants it any more, but what was asked for is still under way: when it comes it is given back.
-TEST_F(DurableFaults, AWorkflowDoesNotEndWhileATicketIsUnderWay) {
+TEST_P(DurableFaults, AWorkflowDoesNotEndWhileATicketIsUnderWay) {
   auto inside = [&]() -> Task<void> {
     std::unique_ptr<FaultyStore> store = faulty([](const std::string&) { return Fault::none; });
     FaultyStore& slow = *store;
@@ -1076,7 +1097,7 @@ TEST_F(DurableFaults, AWorkflowDoesNotEndWhileATicketIsUnderWay) {
 }
 
 // Under every order of what can run: also before the workflow's first step.
-TEST_F(DurableFaults, WhoLeavesBeforeTheWorkflowHasBegunIsForgotten) {
+TEST_P(DurableFaults, WhoLeavesBeforeTheWorkflowHasBegunIsForgotten) {
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {
     weft::testing::VirtualLoop shuffled;
     shuffled.shuffle_by(seed);
@@ -1089,12 +1110,13 @@ TEST_F(DurableFaults, WhoLeavesBeforeTheWorkflowHasBegunIsForgotten) {
       EXPECT_EQ(engine.statistics().waiting, 0u) << "seed " << seed;
       or_throw(co_await lock.on_acquire(section));
     };
-    auto root = [&]() -> Task<void> { or_throw(co_await with_engine(fresh_store_url(), body)); };
+    fresh();
+    auto root = [&]() -> Task<void> { or_throw(co_await with_engine(session(), body)); };
     run(shuffled, root());
   }
 }
 
-TEST_F(DurableFaults, AnOpenThatIsRefusedIsNotInTheWayOfTheNextOne) {
+TEST_P(DurableFaults, AnOpenThatIsRefusedIsNotInTheWayOfTheNextOne) {
   auto other = [&](Engine& here, Engine& there) -> Task<void> {
     SemaphoreOptions three;
     three.resource_id = "s";
@@ -1111,14 +1133,14 @@ TEST_F(DurableFaults, AnOpenThatIsRefusedIsNotInTheWayOfTheNextOne) {
   auto outer = [&]() -> Task<void> {
     auto first = [&](Engine& there) -> Task<void> {
       auto second = [&](Engine& here) -> Task<void> { return other(here, there); };
-      or_throw(co_await with_engine(url, second));
+      or_throw(co_await with_engine(session(), second));
     };
-    or_throw(co_await with_engine(url, first));
+    or_throw(co_await with_engine(session(), first));
   };
   run(loop, outer());
 }
 
-TEST_F(DurableFaults, NoTimeToWaitIsAnError) {
+TEST_P(DurableFaults, NoTimeToWaitIsAnError) {
   with([&](Engine& engine) -> Task<void> {
     Mutex lock = or_throw(co_await Mutex::open(engine, named("r")));
     for (std::chrono::seconds none : {0s, -1s}) {
@@ -1129,7 +1151,7 @@ TEST_F(DurableFaults, NoTimeToWaitIsAnError) {
 }
 
 // Opened and never used: forgotten like any other.
-TEST_F(DurableFaults, WhatIsOnlyOpenedIsForgottenToo) {
+TEST_P(DurableFaults, WhatIsOnlyOpenedIsForgottenToo) {
   with([&](Engine& engine) -> Task<void> {
     or_throw(co_await Mutex::open(engine, named("a")));
     or_throw(co_await Mutex::open(engine, named("b")));
@@ -1142,14 +1164,14 @@ TEST_F(DurableFaults, WhatIsOnlyOpenedIsForgottenToo) {
 
 // Several processes, each with tasks that come, are cancelled and hold, over stores that lose a part of everything. Clocks are exact
 // here and functions end when they are cancelled, so there are never two inside; and in the end everything is given back.
-TEST_F(DurableFaults, NoTwoHoldersWhateverIsLost) {
+TEST_P(DurableFaults, NoTwoHoldersWhateverIsLost) {
   for (std::uint32_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
     auto chance = [&](int of_thousand) { return static_cast<int>(random() % 1000) < of_thousand; };
     weft::testing::VirtualLoop world;
     world.shuffle_by(seed);
-    std::string store_url = fresh_store_url();
+    fresh();
     int losses = seed % 3 == 0 ? 0 : 60;
     int inside = 0;
     int served = 0;
@@ -1203,8 +1225,7 @@ TEST_F(DurableFaults, NoTwoHoldersWhateverIsLost) {
         };
         co_await with_nursery(users);
       };
-      std::unique_ptr<FaultyStore> store =
-          std::make_unique<FaultyStore>(or_throw(make_store(store_url)), plan);
+      std::unique_ptr<FaultyStore> store = std::make_unique<FaultyStore>(session(), plan);
       store->there = std::chrono::milliseconds(random() % 30);
       store->back = std::chrono::milliseconds(random() % 30);
       or_throw(co_await with_engine(std::move(store), body));
@@ -1221,7 +1242,7 @@ TEST_F(DurableFaults, NoTwoHoldersWhateverIsLost) {
       std::vector<ResourceReport> report = or_throw(co_await engine.report());
       EXPECT_TRUE(report.at(0).tickets.empty());
     };
-    auto root = [&]() -> Task<void> { or_throw(co_await with_engine(store_url, look)); };
+    auto root = [&]() -> Task<void> { or_throw(co_await with_engine(session(), look)); };
     run(world, root());
     EXPECT_GT(served, 20);
   }
