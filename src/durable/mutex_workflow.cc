@@ -162,12 +162,13 @@ Task<NurseryEnd> MutexWorkflow::serve(Nursery& nursery) {
       auto [changed, tick] = co_await any_of(changed_.wait(), idle.tick());
       if (changed && !closing_) continue;
     }
-    // If somebody comes meanwhile, his ticket makes the resource anew.
+    // If somebody comes meanwhile, his ticket makes the resource anew; if somebody opens it, he has made it anew, and we are wanted.
+    kept_ = false;
     LockResult<bool> retired = co_await engine_.store().retire(resource_);
     if (!retired)
       log(LogLevel::warning,
           "weft: durable: '" + resource_ + "' is left in the store: " + retired.error().what());
-    if (is_idle()) break;
+    if (is_idle() && !kept_) break;
   }
   engine_.forget(*this);  // D6: no co_await since is_idle()
   co_return join;
@@ -175,6 +176,7 @@ Task<NurseryEnd> MutexWorkflow::serve(Nursery& nursery) {
 
 void MutexWorkflow::keep(nanoseconds idle_timeout) {
   idle_timeout_ = std::max(idle_timeout_, idle_timeout);
+  kept_ = true;
   changed_.set();
 }
 

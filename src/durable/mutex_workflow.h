@@ -180,6 +180,7 @@ class MutexWorkflow {
   LossCounts lost_{};
   DurationHistogram waited_;
   DurationHistogram was_held_;
+  bool kept_ = false;  // by somebody who has opened it, since the store was last told to forget it
   bool renewing_ = false;
   bool closing_ = false;
 };

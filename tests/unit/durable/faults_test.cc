@@ -1164,6 +1164,29 @@ TEST_P(DurableFaults, WhatIsOnlyOpenedIsForgottenToo) {
 
 // Several processes, each with tasks that come, are cancelled and hold, over stores that lose a part of everything. Clocks are exact
 // here and functions end when they are cancelled, so there are never two inside; and in the end everything is given back.
+// The resource is in the store again when open() has returned: who is to take it away must be there too.
+TEST_P(DurableFaults, WhoOpensWhileAnIdleWorkflowEndsFindsOneThatGoesOn) {
+  only = "retire";
+  with([&](Engine& engine) -> Task<void> {
+    MutexOptions options = named("r");
+    options.idle_timeout = 1s;
+    static_cast<void>(or_throw(co_await Mutex::open(engine, options)));
+    fault = Fault::late_answer;  // the store has forgotten it at once
+    co_await sleep_for(2s);
+    auto there = or_throw(co_await engine.report());
+    EXPECT_TRUE(there.empty());
+    fault = Fault::none;
+    static_cast<void>(or_throw(co_await Mutex::open(engine, options)));
+    co_await sleep_for(7100ms);  // the answer has come
+    EXPECT_EQ(engine.workflows(), 1u);
+    EXPECT_EQ(engine.statistics().workflows_ended, 0u);
+    co_await sleep_for(2s);
+    EXPECT_EQ(engine.workflows(), 0u);
+    there = or_throw(co_await engine.report());
+    EXPECT_TRUE(there.empty()) << "nothing is left in the store";
+  });
+}
+
 TEST_P(DurableFaults, NoTwoHoldersWhateverIsLost) {
   for (std::uint32_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(seed);
