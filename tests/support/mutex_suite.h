@@ -281,6 +281,42 @@ TYPED_TEST_P(MutexSuite, CancelledWhileItWaitsItLeavesTheQueue) {
   });
 }
 
+// From before the store was asked until long after it has answered, so among others while the grant is under way.
+TYPED_TEST_P(MutexSuite, CancelledAtAnyMomentItLeavesNothingBehind) {
+  constexpr int kMoments = 24;
+  this->with_engines(2, [&](Engines& at) -> Task<void> {
+    DurableMutex lock = co_await TestFixture::open_for_long(*at[0]);
+    DurableMutex other = co_await TestFixture::open_for_long(*at[1]);
+    std::uint64_t last = 0;
+    int moment = 0, begun = 0;
+    Event last_begun;
+    auto section = [&](LockContext& held) -> Task<void> {
+      ++begun;
+      EXPECT_GT(held.fencing_token(), std::exchange(last, held.fencing_token()));
+      if (moment == kMoments - 1) last_begun.set();
+      co_await suspend_forever();
+    };
+    for (; moment < kMoments; ++moment) {
+      auto cut = [&]() -> Task<void> {
+        if (moment == kMoments - 1) {
+          co_await last_begun.wait();
+        } else if constexpr (TypeParam::kExact) {
+          for (int i = 0; i < moment; ++i) co_await yield();
+        } else {
+          co_await sleep_for(TestFixture::units(moment) / 100);
+        }
+      };
+      auto enter = [&]() -> Task<void> { static_cast<void>(co_await lock.on_acquire(section)); };
+      co_await any_of(enter, cut);
+      co_await TestFixture::until_tickets(*at[1], 0);
+      std::uint64_t next = co_await TestFixture::token_of(other);
+      EXPECT_GT(next, std::exchange(last, next)) << moment;
+    }
+    EXPECT_LT(begun, kMoments) << "some were cut before the grant";
+    EXPECT_EQ(at[0]->statistics().waiting + at[0]->statistics().held, 0u);
+  });
+}
+
 TYPED_TEST_P(MutexSuite, CancelledWhileItHoldsItGivesBackAfterItsChildren) {
   this->with_engines(2, [&](Engines& at) -> Task<void> {
     bool child_ended = false;
@@ -488,6 +524,64 @@ TYPED_TEST_P(MutexSuite, ForceKillEndsHoldersAndWaitersAndTokensGoOnRising) {
   });
 }
 
+// Each release is of its own ticket, though all are of one caller, and though it has had the resource before.
+TYPED_TEST_P(MutexSuite, LocksOfOneCallerAreNotConfused) {
+  this->with_engines(2, [&](Engines& at) -> Task<void> {
+    DurableMutex a = co_await TestFixture::open(*at[0], "a");
+    DurableMutex b = co_await TestFixture::open(*at[0], "b");
+    DurableMutex a_elsewhere = co_await TestFixture::open(*at[1], "a");
+    DurableMutex b_elsewhere = co_await TestFixture::open(*at[1], "b");
+    auto nothing = [](LockContext&) -> Task<void> { co_return; };
+    auto under_b = [&](LockContext& held_b) -> Task<void> {
+      for (int i = 0; i < 2; ++i) {
+        auto under_a = [&](LockContext& held_a) -> Task<void> {
+          EXPECT_EQ(held_a.resource_id(), "a");
+          auto tried = co_await a_elsewhere.try_acquire(nothing);
+          EXPECT_TRUE(!tried && tried.error() == LockError::busy);
+        };
+        or_throw(co_await a.on_acquire(under_a));
+        auto freed = co_await a_elsewhere.try_acquire(nothing);
+        EXPECT_TRUE(freed.has_value()) << "a was given back";
+        auto held = co_await b_elsewhere.try_acquire(nothing);
+        EXPECT_TRUE(!held && held.error() == LockError::busy) << "b was not";
+      }
+      EXPECT_EQ(held_b.resource_id(), "b");
+      EXPECT_FALSE(held_b.is_lost());
+    };
+    or_throw(co_await b.on_acquire(under_b));
+    auto freed = co_await b_elsewhere.try_acquire(nothing);
+    EXPECT_TRUE(freed.has_value());
+  });
+}
+
+TYPED_TEST_P(MutexSuite, IsLostAfterMaxHoldAndTheNextOneServed) {
+  this->with_engines(2, [&](Engines& at) -> Task<void> {
+    durable::MutexOptions options = TestFixture::options();
+    options.lease *= 100;  // so it is not the end of the lease that frees it
+    options.max_hold = TestFixture::units(5);
+    DurableMutex lock = or_throw(co_await DurableMutex::open(*at[0], options));
+    DurableMutex other = co_await TestFixture::open(*at[1]);
+    std::uint64_t token = 0;
+    auto hold = [&]() -> Task<void> {
+      TimePoint begun = now();
+      auto section = [&](LockContext& held) -> Task<void> {
+        token = held.fencing_token();
+        co_await suspend_forever();
+      };
+      auto got = co_await lock.on_acquire(section);
+      EXPECT_TRUE(!got && got.error() == LockError::lost);
+      TestFixture::expect_took(now() - begun, options.max_hold);
+      EXPECT_EQ(at[0]->statistics().lost_for(durable::LossReason::max_hold), 1u);
+    };
+    auto next = [&]() -> Task<void> {
+      co_await TestFixture::until_tickets(*at[1], 1);
+      std::uint64_t later = co_await TestFixture::token_of(other);
+      EXPECT_GT(later, token);
+    };
+    co_await all_of(hold(), next());
+  });
+}
+
 TYPED_TEST_P(MutexSuite, IdleItEndsAndNoSooner) {
   this->with_engines(1, [&](Engines& at) -> Task<void> {
     Engine& engine = *at[0];
@@ -590,8 +684,10 @@ REGISTER_TYPED_TEST_SUITE_P(
     MutexSuite, AcquiresAndReleases, TasksAreServedInOrderOfArrivalWithRisingTokens,
     ProcessesAreServedInOrderOfArrivalWithRisingTokens, WhoWaitsForLongerThanItsLeaseKeepsItsPlace,
     TimesOutAndLeavesTheQueue, CancelledWhileItWaitsItLeavesTheQueue,
-    CancelledWhileItHoldsItGivesBackAfterItsChildren, WhatIsThrownPassesThroughAfterTheRelease,
-    TryDoesNotWait, ReadersTogetherWritersAlone, ASemaphoreLetsSoManyIn, SeveralAtOnceInOneOrder,
+    CancelledAtAnyMomentItLeavesNothingBehind, LocksOfOneCallerAreNotConfused,
+    IsLostAfterMaxHoldAndTheNextOneServed, CancelledWhileItHoldsItGivesBackAfterItsChildren,
+    WhatIsThrownPassesThroughAfterTheRelease, TryDoesNotWait, ReadersTogetherWritersAlone,
+    ASemaphoreLetsSoManyIn, SeveralAtOnceInOneOrder,
     ForceKillEndsHoldersAndWaitersAndTokensGoOnRising, IdleItEndsAndNoSooner,
     AnyAcquireRestartsTheIdleTime, AnAcquireInTheInstantOfTheIdleEndIsServedWithAGreaterToken,
     TokensRiseAcrossIdleDeletionAndRestart, IsRenewedForAsLongAsItIsHeld);
