@@ -11,13 +11,11 @@
 
 #include <csignal>
 #include <cstddef>
-#include <fstream>
 #include <sstream>
 #include <string>
 
-#include "support/durable_fixture.h"
 #include "support/dying_store.h"
-#include "support/lock_history.h"
+#include "support/mortal.h"
 #include "support/temporary_directory.h"
 #include "support/this_test.h"
 #include "weft/durable/mutex.h"
@@ -33,105 +31,16 @@ using namespace weft::test;
 using DurableMutex = weft::durable::Mutex;
 
 constexpr std::chrono::milliseconds kLease{240};
-constexpr int kLived = 5;  // exit status
 
 std::string url(const std::string& folder) { return "sqlite://" + folder + "/locks.db"; }
 MutexOptions options(std::chrono::milliseconds lease) {
-  MutexOptions made = named("r");
-  made.lease = lease;
-  made.idle_timeout = 20ms;
-  return made;
+  return Mortal::Life{"", "", lease}.options();
 }
 
-// --- The one that dies: makes every call there is, in turn.
-
-class Mortal {
- public:
-  Mortal(std::string folder, DyingStore::Death death)
-      : folder_(std::move(folder)), death_(std::move(death)), log_(folder_ + "/history") {}
-  // "<folder> <call> <point> <time>"
-  static Mortal of(const std::string& role) {
-    std::istringstream words(role);
-    std::string folder;
-    DyingStore::Death death;
-    int point = 0;
-    words >> folder >> death.call >> point >> death.time;
-    death.point = static_cast<DyingStore::Point>(point);
-    return {folder, death};
-  }
-
-  Task<void> run() {
-    auto seen = [this](const std::string& call, DyingStore::Point point) {
-      if (call == "enqueue" && point == DyingStore::before) asked_ = boot_now();
-      // The first is granted, the second waits.
-      if (call == "enqueue" && point == DyingStore::after && store_->answered("enqueue") == 0)
-        promised_ = asked_ + kLeaseNs;
-      say_promise();
-    };
-    auto store = std::make_unique<DyingStore>(or_throw(make_store(url(folder_))), death_, seen);
-    store_ = store.get();
-    auto body = [&](Engine& engine) -> Task<void> { co_await use(engine); };
-    or_throw(co_await with_engine(std::move(store), body));
-    ::_exit(kLived);
-  }
-
- private:
-  static constexpr std::int64_t kLeaseNs = std::chrono::nanoseconds(kLease).count();
-
-  Task<void> use(Engine& engine) {
-    MutexOptions wanted = options(kLease);
-    DurableMutex lock = or_throw(co_await DurableMutex::open(engine, wanted));  // join
-    auto hold = [&](LockContext& held) -> Task<void> {
-      token_ = held.fencing_token();
-      log_.add({.what = LockEvent::hold,
-                .who = "mortal",
-                .token = token_,
-                .begin = asked_,
-                .end = boot_now()});
-      while (store_->answered("renew") == 0) {
-        promised_ = boot_now() + held.lease_left().count();
-        co_await sleep_for(1ms);
-      }
-      promised_ = 0;
-    };
-    or_throw(co_await lock.on_acquire(hold));  // enqueue, renew, release
-    co_await until_answered("retire");
-    auto aside = [&](Engine& other) -> Task<void> {
-      DurableMutex theirs = or_throw(co_await DurableMutex::open(other, wanted));
-      auto wait = [&](LockContext&) -> Task<void> {
-        auto never = [](LockContext&) -> Task<void> { co_return; };
-        static_cast<void>(co_await timeout(10ms, lock.on_acquire(never)));
-        co_await until_answered("withdraw");
-      };
-      or_throw(co_await theirs.on_acquire(wait));  // enqueue that waits, withdraw
-    };
-    or_throw(co_await with_engine(url(folder_), aside));
-    static_cast<void>(or_throw(co_await engine.revoke("r")));
-  }
-  Task<void> until_answered(std::string call) {
-    while (store_->answered(call) == 0) co_await sleep_for(1ms);
-  }
-  // Until when nobody else can have it.
-  void say_promise() {
-    log_.add({.what = LockEvent::sure,
-              .who = "mortal",
-              .token = token_,
-              .begin = promised_,
-              .end = promised_});
-  }
-
-  std::string folder_;
-  DyingStore::Death death_;
-  DyingStore* store_ = nullptr;
-  HistoryLog log_;
-  std::int64_t asked_ = 0;
-  std::int64_t promised_ = 0;
-  std::uint64_t token_ = 0;
-};
-
-// --- Who comes afterwards.
-
 struct SqliteStoreCrash : ::testing::Test {
+  static Mortal::Life life_in(const std::string& folder) {
+    return {url(folder), folder + "/history", kLease};
+  }
   // Returns: how it ended.
   static Task<ExitStatus> live_and_die(std::string folder, DyingStore::Death death) {
     std::ostringstream role;
@@ -139,43 +48,28 @@ struct SqliteStoreCrash : ::testing::Test {
     Process process = or_throw(Process::spawn(this_test_as(role.str())));
     co_return or_throw(co_await process.wait());
   }
-  static Task<void> come_after(std::string folder) {
-    LockEvents history = read_history(folder + "/history");
-    std::uint64_t greatest = 0;
-    for (const LockEvent& event : history) greatest = std::max(greatest, event.token);
-    // What its last line promised holds though it is dead.
-    EXPECT_FALSE(history.empty());
-    const std::int64_t promised = history.empty() ? 0 : history.back().begin;
-    auto body = [&](Engine& engine) -> Task<void> {
-      MutexOptions wanted = options(kLease);
-      DurableMutex lock = or_throw(co_await DurableMutex::open(engine, wanted));
-      auto section = [&](LockContext& held) -> Task<void> {
-        EXPECT_GE(boot_now(), promised) << "a lease was cut short";
-        EXPECT_GT(held.fencing_token(), greatest);
-        auto report = or_throw(co_await engine.report());
-        EXPECT_EQ(report.at(0).tickets.size(), 1u) << "it alone is there";
-      };
-      TimePoint begun = now();
-      auto got = co_await lock.on_acquire(section);
-      EXPECT_TRUE(got.has_value()) << (got ? "" : got.error().what());
-      EXPECT_LT(now() - begun, 10s) << "a grant was lost";
-    };
-    or_throw(co_await with_engine(url(folder), body));
+  static Task<void> live(std::string role) {
+    std::istringstream words(role);
+    std::string folder;
+    DyingStore::Death death;
+    int point = 0;
+    words >> folder >> death.call >> point >> death.time;
+    death.point = static_cast<DyingStore::Point>(point);
+    Mortal mortal(life_in(folder), or_throw(make_store(url(folder))), death);
+    co_await mortal.run();
   }
 };
 
 TEST_F(SqliteStoreCrash, BeforeEveryCallAndBetweenItsCommitAndItsAnswer) {
   EventLoop loop;
-  if (const char* role = role_of_this_process()) {
-    Mortal mortal = Mortal::of(role);
-    return run(loop, mortal.run());
-  }
+  if (const char* role = role_of_this_process()) return run(loop, live(role));
   std::vector<DyingStore::Death> deaths;
   for (const char* call : {"join", "enqueue", "renew", "release", "retire", "withdraw", "revoke"}) {
     deaths.push_back({call, DyingStore::before, 1});
     deaths.push_back({call, DyingStore::after, 1});
   }
   deaths.push_back({"enqueue", DyingStore::after, 2});  // one that waits
+  deaths.push_back({"renew", DyingStore::before, 2});   // on the lease that the first has given it
   deaths.push_back({"nothing", DyingStore::before, 1});
   for (const DyingStore::Death& death : deaths) {
     SCOPED_TRACE(death.call + (death.point == DyingStore::before ? " before" : " after"));
@@ -183,10 +77,10 @@ TEST_F(SqliteStoreCrash, BeforeEveryCallAndBetweenItsCommitAndItsAnswer) {
     const std::string folder = directory.path().string();
     auto test = [&]() -> Task<void> {
       ExitStatus ended = co_await live_and_die(folder, death);
-      EXPECT_EQ(ended,
-                death.call == "nothing" ? ExitStatus::exited(kLived) : ExitStatus::killed(SIGKILL))
+      EXPECT_EQ(ended, death.call == "nothing" ? ExitStatus::exited(Mortal::kLived)
+                                               : ExitStatus::killed(SIGKILL))
           << ended.text();
-      co_await come_after(folder);
+      co_await come_after(life_in(folder));
     };
     run(loop, test());
   }
@@ -207,7 +101,7 @@ void die_at_the_next_wake() {
   sock_fprog program{std::size(filter), filter};
   ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   if (::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) != 0)
-    ::_exit(kLived);
+    ::_exit(Mortal::kLived);
 }
 
 Task<void> until_tickets(Engine& engine, std::size_t count) {
