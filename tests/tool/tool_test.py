@@ -761,6 +761,26 @@ class Lock(ToolTest):
             self.expect_no_answer("--engine", engine)
         self.expect_no_answer("--engine", engine)
 
+    def test_the_time_is_for_an_etcd_that_falls_silent_when_it_was_opened(self):
+        answer = b'{"header":{"revision":"7"},"succeeded":true}'
+        answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(answer) + answer
+
+        def serve(peer):
+            with peer, contextlib.suppress(OSError):
+                while asked := peer.recv(65536):
+                    if asked.startswith(b"POST /v3/kv/txn "):  # of which version it is
+                        peer.sendall(answer)
+
+        def accept(listener):
+            with contextlib.suppress(OSError):
+                while True:
+                    threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
+
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            threading.Thread(target=accept, args=(listener,), daemon=True).start()
+            self.expect_no_answer("--engine", f"etcd://127.0.0.1:{listener.getsockname()[1]}/test")
+            listener.shutdown(socket.SHUT_RDWR)
+
     def test_shared_ones_run_together_and_nobody_else(self):
         first, second = self.hold("--shared", "a"), self.hold("-s", "a")
         self.assertEqual(self.lock("--try", "--shared", "a", "--", "true").returncode, 0)

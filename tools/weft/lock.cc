@@ -256,6 +256,9 @@ class Session {
                                   .fair_bound = 1,  // nobody here to pass it on to
                                   .owner = owner_of(settings_)};
     LockResult<durable::Mutex> lock = co_await durable::Mutex::open(engine, std::move(options));
+    // It had what was left of the time, and says so; who asked knows of the whole.
+    bool in_vain = !lock && lock.error() == LockError::unreachable && now() >= deadline_;
+    if (in_vain) co_return std::unexpected(no_answer());
     if (!lock) co_return std::unexpected(lock.error());
     opened_.set();
     auto section = [this](LockContext& held) -> Task<int> { return run_under(held); };
