@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-// What durable::Mutex promises, whatever engine is under it: the seed's list. Typed on a Factory, as the suite of the stores is:
+// What durable::Mutex promises, whatever engine is under it: the seed's list. It is compiled once, for all the engines of a program:
 //
-//     struct MyFactory {
-//       using Loop = …;
-//       std::unique_ptr<durable::LockStore> make();        // another session on the same store
-//       static std::chrono::nanoseconds unit();            // the step in which the tests think: of a clock that stands still, or long enough that a
-//                                                          // busy machine does not matter
-//       static std::chrono::nanoseconds lease();
-//       static constexpr bool kExact;                      // time passes in sleeps only
-//     };
-//     INSTANTIATE_TYPED_TEST_SUITE_P(Mine, MutexSuite, MyFactory);
+//     class MyStores final : public Stores { … };
+//     constexpr MutexSetting kMine{"Mine", true, 1s, 15s, fresh_stores<MyStores>};
+//     INSTANTIATE_TEST_SUITE_P(On, MutexSuite, ::testing::Values(&kMine), setting_name);
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -35,44 +30,70 @@ using durable::LockResult;
 using DurableMutex = durable::Mutex;  // not the one of sync/
 using Engines = std::vector<Engine*>;
 
-template <class Factory>
-class MutexSuite : public ::testing::Test {
+// One store, and those who open it.
+class Stores {
+ public:
+  Stores() = default;
+  Stores(const Stores&) = delete;
+  Stores& operator=(const Stores&) = delete;
+  virtual ~Stores() = default;
+  // Another session on it.
+  [[nodiscard]] virtual std::unique_ptr<durable::LockStore> make() const = 0;
+};
+struct MutexSetting {
+  const char* name;
+  bool is_exact;  // on the virtual clock: time passes in sleeps only
+  std::chrono::nanoseconds
+      unit;  // the step in which the tests think: on a real clock so long that a busy machine does not matter
+  std::chrono::nanoseconds lease;
+  std::unique_ptr<Stores> (*fresh)();  // another store
+};
+template <class S>
+std::unique_ptr<Stores> fresh_stores() {
+  return std::make_unique<S>();
+}
+inline std::string setting_name(const ::testing::TestParamInfo<const MutexSetting*>& info) {
+  return info.param->name;
+}
+
+class MutexSuite : public ::testing::TestWithParam<const MutexSetting*> {
  protected:
   using Duration = std::chrono::nanoseconds;
+  using Body = std::function<Task<void>(Engines&)>;
 
   // Runs body(engines) with so many engines on one store: as many processes would have.
-  template <class Body>
-  void with_engines(std::size_t count, Body body) {
-    with_engines_on(loop_, factory_, count, body);
+  void with_engines(std::size_t count, const Body& body) {
+    with_engines_on(loop_.loop(), *stores_, count, body);
   }
-  template <class Loop, class Body>
-  void with_engines_on(Loop& loop, Factory& factory, std::size_t count, Body body) {
+  void with_engines_on(Loop& loop, const Stores& stores, std::size_t count, const Body& body) {
     Engines engines;
-    auto root = [&]() -> Task<void> { co_await inside(factory, engines, count, body); };
+    auto root = [&]() -> Task<void> { co_await inside(stores, engines, count, body); };
     auto in_time = [&]() -> Task<bool> {
       auto ended = co_await timeout(
-          std::chrono::hours(Factory::kExact ? 1000 : 0) + std::chrono::seconds(60), root());
+          std::chrono::hours(is_exact() ? 1000 : 0) + std::chrono::seconds(60), root());
       co_return ended.has_value();
     };
-    EXPECT_TRUE(run_on(loop, in_time())) << "it hangs";
+    EXPECT_TRUE(weft::run(loop, in_time())) << "it hangs";
     EXPECT_EQ(loop.strand_count(), 0u);
   }
 
+  static bool is_exact() { return GetParam()->is_exact; }
+  static Duration lease() { return GetParam()->lease; }
   static durable::MutexOptions options(std::string resource = "r") {
     durable::MutexOptions made = named(std::move(resource));
-    made.lease = Factory::lease();
-    made.idle_timeout = Factory::unit() * 600;
+    made.lease = lease();
+    made.idle_timeout = units(600);
     return made;
   }
   static Task<DurableMutex> open(Engine& engine, std::string resource = "r") {
     durable::MutexOptions wanted = options(std::move(resource));
     co_return or_throw(co_await DurableMutex::open(engine, wanted));
   }
-  static auto units(int count) { return Factory::unit() * count; }
+  static Duration units(int count) { return GetParam()->unit * count; }
   static auto wait(int count) { return sleep_for(units(count)); }
   // What takes so long takes exactly so long, where time stands still; elsewhere no less, and no hang.
   static void expect_took(Duration took, Duration expected) {
-    if constexpr (Factory::kExact) {
+    if (is_exact()) {
       EXPECT_EQ(took, expected);
     } else {
       EXPECT_GE(took, expected);
@@ -110,45 +131,44 @@ class MutexSuite : public ::testing::Test {
     co_return;
   }
 
-  typename Factory::Loop loop_;
-  Factory factory_;
+  AnyLoop loop_{is_exact() ? LoopKind::virtual_time : LoopKind::runtime};
+  const std::unique_ptr<Stores> stores_ = GetParam()->fresh();
 
  private:
-  template <class Body>
-  Task<void> inside(Factory& factory, Engines& engines, std::size_t left, Body& body) {
+  static Task<void> inside(const Stores& stores, Engines& engines, std::size_t left,
+                           const Body& body) {
     if (left == 0) co_return co_await body(engines);
     auto next = [&](Engine& engine) -> Task<void> {
       engines.push_back(&engine);
-      co_await inside(factory, engines, left - 1, body);
+      co_await inside(stores, engines, left - 1, body);
     };
-    LockResult<> ran = co_await durable::with_engine(factory.make(), next);
+    LockResult<> ran = co_await durable::with_engine(stores.make(), next);
     EXPECT_TRUE(ran.has_value()) << (ran ? "" : ran.error().what());
   }
 };
-TYPED_TEST_SUITE_P(MutexSuite);
 
-TYPED_TEST_P(MutexSuite, AcquiresAndReleases) {
-  this->with_engines(1, [&](Engines& at) -> Task<void> {
-    DurableMutex lock = co_await TestFixture::open(*at[0]);
+TEST_P(MutexSuite, AcquiresAndReleases) {
+  with_engines(1, [&](Engines& at) -> Task<void> {
+    DurableMutex lock = co_await open(*at[0]);
     auto section = [&](LockContext& held) -> Task<int> {
       EXPECT_GT(held.fencing_token(), 0u);
       EXPECT_GT(held.lease_left(), std::chrono::nanoseconds(0));
       EXPECT_FALSE(held.is_lost());
-      std::size_t there = co_await TestFixture::tickets(*at[0]);
+      std::size_t there = co_await tickets(*at[0]);
       EXPECT_EQ(there, 1u);
       co_return 7;
     };
     LockResult<int> got = co_await lock.on_acquire(section);
     EXPECT_EQ(or_throw(got), 7);
-    std::size_t left = co_await TestFixture::tickets(*at[0]);
+    std::size_t left = co_await tickets(*at[0]);
     EXPECT_EQ(left, 0u) << "given back before on_acquire() returned";
   });
 }
 
-TYPED_TEST_P(MutexSuite, TasksAreServedInOrderOfArrivalWithRisingTokens) {
+TEST_P(MutexSuite, TasksAreServedInOrderOfArrivalWithRisingTokens) {
   constexpr int kTasks = 30;
-  this->with_engines(1, [&](Engines& at) -> Task<void> {
-    durable::MutexOptions options = TestFixture::options();
+  with_engines(1, [&](Engines& at) -> Task<void> {
+    durable::MutexOptions options = MutexSuite::options();
     options.fair_bound = 4;
     DurableMutex lock = or_throw(co_await DurableMutex::open(*at[0], options));
     std::vector<int> order, expected;
@@ -175,21 +195,21 @@ TYPED_TEST_P(MutexSuite, TasksAreServedInOrderOfArrivalWithRisingTokens) {
   });
 }
 
-TYPED_TEST_P(MutexSuite, ProcessesAreServedInOrderOfArrivalWithRisingTokens) {
+TEST_P(MutexSuite, ProcessesAreServedInOrderOfArrivalWithRisingTokens) {
   constexpr int kProcesses = 3;
-  this->with_engines(kProcesses, [&](Engines& at) -> Task<void> {
+  with_engines(kProcesses, [&](Engines& at) -> Task<void> {
     std::vector<int> order;
     std::vector<std::uint64_t> tokens;
     int inside = 0;
     auto process = [&](int i) -> Task<void> {
-      co_await TestFixture::until_tickets(*at[0], static_cast<std::size_t>(i));
-      DurableMutex lock = co_await TestFixture::open(*at[static_cast<std::size_t>(i)]);
+      co_await until_tickets(*at[0], static_cast<std::size_t>(i));
+      DurableMutex lock = co_await open(*at[static_cast<std::size_t>(i)]);
       auto section = [&](LockContext& held) -> Task<void> {
         EXPECT_EQ(++inside, 1);
         order.push_back(i);
         tokens.push_back(held.fencing_token());
         // Until all others are there: the one that was the last is behind them.
-        if (order.size() <= kProcesses + 1) co_await TestFixture::until_tickets(*at[0], kProcesses);
+        if (order.size() <= kProcesses + 1) co_await until_tickets(*at[0], kProcesses);
         --inside;
       };
       for (int round = 0; round < 2; ++round) or_throw(co_await lock.on_acquire(section));
@@ -204,23 +224,23 @@ TYPED_TEST_P(MutexSuite, ProcessesAreServedInOrderOfArrivalWithRisingTokens) {
   });
 }
 
-TYPED_TEST_P(MutexSuite, WhoWaitsForLongerThanItsLeaseKeepsItsPlace) {
-  this->with_engines(3, [&](Engines& at) -> Task<void> {
+TEST_P(MutexSuite, WhoWaitsForLongerThanItsLeaseKeepsItsPlace) {
+  with_engines(3, [&](Engines& at) -> Task<void> {
     std::vector<int> order;
     auto process = [&](int i) -> Task<void> {
-      co_await TestFixture::until_tickets(*at[0], static_cast<std::size_t>(i));
+      co_await until_tickets(*at[0], static_cast<std::size_t>(i));
       // The last one comes when the lease of the one before has ended, if that was not renewed (etcd takes its time).
-      if (i == 2) co_await sleep_for(TypeParam::lease() * 5 / 2);
-      durable::MutexOptions options = TestFixture::options();
+      if (i == 2) co_await sleep_for(lease() * 5 / 2);
+      durable::MutexOptions options = MutexSuite::options();
       options.acquire_timeout = durable::MutexOptions::kNever;
       Engine& engine = *at[static_cast<std::size_t>(i)];
       DurableMutex lock = or_throw(co_await DurableMutex::open(engine, options));
       auto section = [&](LockContext&) -> Task<void> {
         order.push_back(i);
         if (i > 0) co_return;
-        co_await TestFixture::until_tickets(*at[0], 3);
+        co_await until_tickets(*at[0], 3);
         auto report = or_throw(co_await at[0]->report());
-        EXPECT_GT(report.at(0).tickets.at(1).age, TypeParam::lease() * 2) << "it came anew";
+        EXPECT_GT(report.at(0).tickets.at(1).age, lease() * 2) << "it came anew";
       };
       auto got = co_await lock.on_acquire(section);
       EXPECT_TRUE(got.has_value()) << (got ? "" : got.error().what());
@@ -230,25 +250,25 @@ TYPED_TEST_P(MutexSuite, WhoWaitsForLongerThanItsLeaseKeepsItsPlace) {
   });
 }
 
-TYPED_TEST_P(MutexSuite, TimesOutAndLeavesTheQueue) {
-  this->with_engines(2, [&](Engines& at) -> Task<void> {
+TEST_P(MutexSuite, TimesOutAndLeavesTheQueue) {
+  with_engines(2, [&](Engines& at) -> Task<void> {
     Event held_by_us, gave_up;
     auto holder = [&]() -> Task<void> {
-      DurableMutex lock = co_await TestFixture::open(*at[0]);
+      DurableMutex lock = co_await open(*at[0]);
       auto hold = [&](LockContext&) -> Task<void> {
         held_by_us.set();
         co_await gave_up.wait();
-        co_await TestFixture::until_tickets(*at[0], 1);  // who gave up does not stand in the queue
+        co_await until_tickets(*at[0], 1);  // who gave up does not stand in the queue
       };
       or_throw(co_await lock.on_acquire(hold));
     };
     auto waiter = [&]() -> Task<void> {
       co_await held_by_us.wait();
-      DurableMutex lock = co_await TestFixture::open_for_long(*at[1]);
+      DurableMutex lock = co_await open_for_long(*at[1]);
       TimePoint begun = now();
-      auto got = co_await lock.on_acquire_within(TestFixture::units(3), TestFixture::never);
+      auto got = co_await lock.on_acquire_within(units(3), never);
       EXPECT_TRUE(!got && got.error() == LockError::timeout) << (got ? "" : got.error().what());
-      TestFixture::expect_took(now() - begun, TestFixture::units(3));
+      expect_took(now() - begun, units(3));
       EXPECT_EQ(at[1]->statistics().timed_out, 1u);
       gave_up.set();
     };
@@ -256,23 +276,23 @@ TYPED_TEST_P(MutexSuite, TimesOutAndLeavesTheQueue) {
   });
 }
 
-TYPED_TEST_P(MutexSuite, CancelledWhileItWaitsItLeavesTheQueue) {
-  this->with_engines(2, [&](Engines& at) -> Task<void> {
+TEST_P(MutexSuite, CancelledWhileItWaitsItLeavesTheQueue) {
+  with_engines(2, [&](Engines& at) -> Task<void> {
     Event held_by_us, queued;
     auto holder = [&]() -> Task<void> {
-      DurableMutex lock = co_await TestFixture::open(*at[0]);
+      DurableMutex lock = co_await open(*at[0]);
       auto hold = [&](LockContext&) -> Task<void> {
         held_by_us.set();
-        co_await TestFixture::until_tickets(*at[0], 2);
+        co_await until_tickets(*at[0], 2);
         queued.set();
-        co_await TestFixture::until_tickets(*at[0], 1);
+        co_await until_tickets(*at[0], 1);
       };
       or_throw(co_await lock.on_acquire(hold));
     };
     auto waiter = [&]() -> Task<void> {
       co_await held_by_us.wait();
-      DurableMutex lock = co_await TestFixture::open_for_long(*at[1]);
-      auto [got, cancelled] = co_await any_of(lock.on_acquire(TestFixture::never), queued.wait());
+      DurableMutex lock = co_await open_for_long(*at[1]);
+      auto [got, cancelled] = co_await any_of(lock.on_acquire(never), queued.wait());
       EXPECT_FALSE(got.has_value());
       EXPECT_EQ(at[1]->statistics().cancelled, 1u);
       EXPECT_EQ(at[1]->statistics().waiting, 0u);
@@ -282,11 +302,11 @@ TYPED_TEST_P(MutexSuite, CancelledWhileItWaitsItLeavesTheQueue) {
 }
 
 // From before the store was asked until long after it has answered, so among others while the grant is under way.
-TYPED_TEST_P(MutexSuite, CancelledAtAnyMomentItLeavesNothingBehind) {
+TEST_P(MutexSuite, CancelledAtAnyMomentItLeavesNothingBehind) {
   constexpr int kMoments = 24;
-  this->with_engines(2, [&](Engines& at) -> Task<void> {
-    DurableMutex lock = co_await TestFixture::open_for_long(*at[0]);
-    DurableMutex other = co_await TestFixture::open_for_long(*at[1]);
+  with_engines(2, [&](Engines& at) -> Task<void> {
+    DurableMutex lock = co_await open_for_long(*at[0]);
+    DurableMutex other = co_await open_for_long(*at[1]);
     std::uint64_t last = 0;
     int moment = 0, begun = 0;
     Event last_begun;
@@ -300,16 +320,16 @@ TYPED_TEST_P(MutexSuite, CancelledAtAnyMomentItLeavesNothingBehind) {
       auto cut = [&]() -> Task<void> {
         if (moment == kMoments - 1) {
           co_await last_begun.wait();
-        } else if constexpr (TypeParam::kExact) {
+        } else if (is_exact()) {
           for (int i = 0; i < moment; ++i) co_await yield();
         } else {
-          co_await sleep_for(TestFixture::units(moment) / 100);
+          co_await sleep_for(units(moment) / 100);
         }
       };
       auto enter = [&]() -> Task<void> { static_cast<void>(co_await lock.on_acquire(section)); };
       co_await any_of(enter, cut);
-      co_await TestFixture::until_tickets(*at[1], 0);
-      std::uint64_t next = co_await TestFixture::token_of(other);
+      co_await until_tickets(*at[1], 0);
+      std::uint64_t next = co_await token_of(other);
       EXPECT_GT(next, std::exchange(last, next)) << moment;
     }
     EXPECT_LT(begun, kMoments) << "some were cut before the grant";
@@ -317,15 +337,15 @@ TYPED_TEST_P(MutexSuite, CancelledAtAnyMomentItLeavesNothingBehind) {
   });
 }
 
-TYPED_TEST_P(MutexSuite, CancelledWhileItHoldsItGivesBackAfterItsChildren) {
-  this->with_engines(2, [&](Engines& at) -> Task<void> {
+TEST_P(MutexSuite, CancelledWhileItHoldsItGivesBackAfterItsChildren) {
+  with_engines(2, [&](Engines& at) -> Task<void> {
     bool child_ended = false;
     auto holder = [&]() -> Task<void> {
-      DurableMutex lock = co_await TestFixture::open(*at[0]);
+      DurableMutex lock = co_await open(*at[0]);
       auto section = [&](LockContext&) -> Task<void> {
         auto child = [&]() -> Task<void> {
           auto goodbye = [&]() -> Task<void> {
-            co_await TestFixture::wait(1);
+            co_await wait(1);
             child_ended = true;
           };
           co_await until_cancelled_and(goodbye);
@@ -336,27 +356,27 @@ TYPED_TEST_P(MutexSuite, CancelledWhileItHoldsItGivesBackAfterItsChildren) {
         };
         co_await with_nursery(children);
       };
-      auto ended = co_await timeout(TestFixture::units(4), lock.on_acquire(section));
+      auto ended = co_await timeout(units(4), lock.on_acquire(section));
       EXPECT_FALSE(ended.has_value());
     };
     auto next = [&]() -> Task<void> {
-      co_await TestFixture::wait(2);
-      DurableMutex lock = co_await TestFixture::open(*at[1]);
+      co_await wait(2);
+      DurableMutex lock = co_await open(*at[1]);
       TimePoint begun = now();
       auto section = [&](LockContext&) -> Task<void> {
         EXPECT_TRUE(child_ended);
         co_return;
       };
       or_throw(co_await lock.on_acquire(section));
-      EXPECT_LT(now() - begun, TypeParam::lease()) << "and not when its lease ended";
+      EXPECT_LT(now() - begun, lease()) << "and not when its lease ended";
     };
     co_await all_of(holder(), next());
   });
 }
 
-TYPED_TEST_P(MutexSuite, WhatIsThrownPassesThroughAfterTheRelease) {
-  this->with_engines(2, [&](Engines& at) -> Task<void> {
-    DurableMutex lock = co_await TestFixture::open(*at[0]);
+TEST_P(MutexSuite, WhatIsThrownPassesThroughAfterTheRelease) {
+  with_engines(2, [&](Engines& at) -> Task<void> {
+    DurableMutex lock = co_await open(*at[0]);
     auto throws = [](LockContext&) -> Task<int> {
       co_await yield();
       throw std::runtime_error("mine");
@@ -368,17 +388,17 @@ TYPED_TEST_P(MutexSuite, WhatIsThrownPassesThroughAfterTheRelease) {
       caught = error.what();
     }
     EXPECT_EQ(caught, "mine");
-    DurableMutex other = co_await TestFixture::open(*at[1]);
+    DurableMutex other = co_await open(*at[1]);
     auto fine = [](LockContext&) -> Task<int> { co_return 1; };
     auto got = co_await other.try_acquire(fine);
     EXPECT_TRUE(got.has_value()) << "it was given back";
   });
 }
 
-TYPED_TEST_P(MutexSuite, TryDoesNotWait) {
-  this->with_engines(2, [&](Engines& at) -> Task<void> {
-    DurableMutex here = co_await TestFixture::open(*at[0]);
-    DurableMutex there = co_await TestFixture::open(*at[1]);
+TEST_P(MutexSuite, TryDoesNotWait) {
+  with_engines(2, [&](Engines& at) -> Task<void> {
+    DurableMutex here = co_await open(*at[0]);
+    DurableMutex there = co_await open(*at[1]);
     auto nothing = [](LockContext&) -> Task<int> { co_return 1; };
     auto section = [&](LockContext&) -> Task<void> {
       auto same = co_await here.try_acquire(nothing);
@@ -389,20 +409,20 @@ TYPED_TEST_P(MutexSuite, TryDoesNotWait) {
     or_throw(co_await here.on_acquire(section));
     auto got = co_await there.try_acquire(nothing);
     EXPECT_TRUE(got.has_value());
-    std::size_t left = co_await TestFixture::tickets(*at[0]);
+    std::size_t left = co_await tickets(*at[0]);
     EXPECT_EQ(left, 0u) << "who was refused left nothing";
   });
 }
 
-TYPED_TEST_P(MutexSuite, ReadersTogetherWritersAlone) {
-  this->with_engines(2, [&](Engines& at) -> Task<void> {
+TEST_P(MutexSuite, ReadersTogetherWritersAlone) {
+  with_engines(2, [&](Engines& at) -> Task<void> {
     std::vector<DurableMutex> locks;
-    for (Engine* each : at) locks.push_back(co_await TestFixture::open(*each));
+    for (Engine* each : at) locks.push_back(co_await open(*each));
     int readers = 0, most = 0, writers = 0;
     auto read = [&](LockContext&) -> Task<void> {
       EXPECT_EQ(writers, 0);
       most = std::max(most, ++readers);
-      co_await TestFixture::wait(1);
+      co_await wait(1);
       --readers;
     };
     auto write = [&](LockContext&) -> Task<void> {
@@ -422,16 +442,16 @@ TYPED_TEST_P(MutexSuite, ReadersTogetherWritersAlone) {
   });
 }
 
-TYPED_TEST_P(MutexSuite, ASemaphoreLetsSoManyIn) {
-  this->with_engines(2, [&](Engines& at) -> Task<void> {
+TEST_P(MutexSuite, ASemaphoreLetsSoManyIn) {
+  with_engines(2, [&](Engines& at) -> Task<void> {
     durable::SemaphoreOptions options;
     options.resource_id = "pool";
-    options.lease = TypeParam::lease();
+    options.lease = lease();
     options.permits = 3;
     int inside = 0, most = 0;
     auto section = [&](LockContext&) -> Task<void> {
       most = std::max(most, ++inside);
-      co_await TestFixture::wait(1);
+      co_await wait(1);
       --inside;
     };
     auto process = [&](Engine& engine) -> Task<void> {
@@ -452,8 +472,8 @@ TYPED_TEST_P(MutexSuite, ASemaphoreLetsSoManyIn) {
   });
 }
 
-TYPED_TEST_P(MutexSuite, SeveralAtOnceInOneOrder) {
-  this->with_engines(2, [&](Engines& at) -> Task<void> {
+TEST_P(MutexSuite, SeveralAtOnceInOneOrder) {
+  with_engines(2, [&](Engines& at) -> Task<void> {
     int inside = 0;
     auto section = [&](std::vector<LockContext>& held) -> Task<void> {
       EXPECT_EQ(held.size(), 2u);
@@ -464,8 +484,8 @@ TYPED_TEST_P(MutexSuite, SeveralAtOnceInOneOrder) {
     };
     auto process = [&](Engine& engine, bool turned) -> Task<void> {
       std::vector<DurableMutex> both;
-      both.push_back(co_await TestFixture::open(engine, "a"));
-      both.push_back(co_await TestFixture::open(engine, "b"));
+      both.push_back(co_await open(engine, "a"));
+      both.push_back(co_await open(engine, "b"));
       if (turned) std::swap(both[0], both[1]);
       for (int i = 0; i < 5; ++i) or_throw(co_await on_acquire_all(both, section));
       std::vector<DurableMutex> twice{both[0], both[0]};
@@ -476,18 +496,18 @@ TYPED_TEST_P(MutexSuite, SeveralAtOnceInOneOrder) {
   });
 }
 
-TYPED_TEST_P(MutexSuite, ForceKillEndsHoldersAndWaitersAndTokensGoOnRising) {
-  this->with_engines(3, [&](Engines& at) -> Task<void> {
+TEST_P(MutexSuite, ForceKillEndsHoldersAndWaitersAndTokensGoOnRising) {
+  with_engines(3, [&](Engines& at) -> Task<void> {
     std::uint64_t first = 0;
     TimePoint killed;
     // Where time stands still, it is not the next renewal that tells them.
     auto expect_told_at_once = [&]() {
-      if constexpr (TypeParam::kExact) {
+      if (is_exact()) {
         EXPECT_EQ(now(), killed);
       }
     };
     auto holder = [&]() -> Task<void> {
-      DurableMutex lock = co_await TestFixture::open(*at[0]);
+      DurableMutex lock = co_await open(*at[0]);
       auto section = [&](LockContext& held) -> Task<void> {
         first = held.fencing_token();
         auto goodbye = [&]() -> Task<void> {
@@ -502,35 +522,35 @@ TYPED_TEST_P(MutexSuite, ForceKillEndsHoldersAndWaitersAndTokensGoOnRising) {
       EXPECT_TRUE(!got && got.error() == LockError::lost);
     };
     auto waiter = [&]() -> Task<void> {
-      co_await TestFixture::until_tickets(*at[1], 1);
-      DurableMutex lock = co_await TestFixture::open(*at[1]);
-      auto got = co_await lock.on_acquire(TestFixture::never);
+      co_await until_tickets(*at[1], 1);
+      DurableMutex lock = co_await open(*at[1]);
+      auto got = co_await lock.on_acquire(never);
       EXPECT_TRUE(!got && got.error() == LockError::revoked) << (got ? "" : got.error().what());
       expect_told_at_once();
     };
     auto killer = [&]() -> Task<void> {
-      co_await TestFixture::until_tickets(*at[2], 2);
-      DurableMutex lock = co_await TestFixture::open(*at[2]);
+      co_await until_tickets(*at[2], 2);
+      DurableMutex lock = co_await open(*at[2]);
       killed = now();
       std::size_t ended = or_throw(co_await lock.force_kill());
       EXPECT_EQ(ended, 2u);
     };
     co_await all_of(holder(), waiter(), killer());
     for (Engine* each : at) {
-      DurableMutex lock = co_await TestFixture::open(*each);
-      std::uint64_t next = co_await TestFixture::token_of(lock);
+      DurableMutex lock = co_await open(*each);
+      std::uint64_t next = co_await token_of(lock);
       EXPECT_GT(next, std::exchange(first, next));
     }
   });
 }
 
 // Each release is of its own ticket, though all are of one caller, and though it has had the resource before.
-TYPED_TEST_P(MutexSuite, LocksOfOneCallerAreNotConfused) {
-  this->with_engines(2, [&](Engines& at) -> Task<void> {
-    DurableMutex a = co_await TestFixture::open(*at[0], "a");
-    DurableMutex b = co_await TestFixture::open(*at[0], "b");
-    DurableMutex a_elsewhere = co_await TestFixture::open(*at[1], "a");
-    DurableMutex b_elsewhere = co_await TestFixture::open(*at[1], "b");
+TEST_P(MutexSuite, LocksOfOneCallerAreNotConfused) {
+  with_engines(2, [&](Engines& at) -> Task<void> {
+    DurableMutex a = co_await open(*at[0], "a");
+    DurableMutex b = co_await open(*at[0], "b");
+    DurableMutex a_elsewhere = co_await open(*at[1], "a");
+    DurableMutex b_elsewhere = co_await open(*at[1], "b");
     auto nothing = [](LockContext&) -> Task<void> { co_return; };
     auto under_b = [&](LockContext& held_b) -> Task<void> {
       for (int i = 0; i < 2; ++i) {
@@ -554,13 +574,13 @@ TYPED_TEST_P(MutexSuite, LocksOfOneCallerAreNotConfused) {
   });
 }
 
-TYPED_TEST_P(MutexSuite, IsLostAfterMaxHoldAndTheNextOneServed) {
-  this->with_engines(2, [&](Engines& at) -> Task<void> {
-    durable::MutexOptions options = TestFixture::options();
+TEST_P(MutexSuite, IsLostAfterMaxHoldAndTheNextOneServed) {
+  with_engines(2, [&](Engines& at) -> Task<void> {
+    durable::MutexOptions options = MutexSuite::options();
     options.lease *= 100;  // so it is not the end of the lease that frees it
-    options.max_hold = TestFixture::units(5);
+    options.max_hold = units(5);
     DurableMutex lock = or_throw(co_await DurableMutex::open(*at[0], options));
-    DurableMutex other = co_await TestFixture::open(*at[1]);
+    DurableMutex other = co_await open(*at[1]);
     std::uint64_t token = 0;
     auto hold = [&]() -> Task<void> {
       TimePoint begun = now();
@@ -570,29 +590,29 @@ TYPED_TEST_P(MutexSuite, IsLostAfterMaxHoldAndTheNextOneServed) {
       };
       auto got = co_await lock.on_acquire(section);
       EXPECT_TRUE(!got && got.error() == LockError::lost);
-      TestFixture::expect_took(now() - begun, options.max_hold);
+      expect_took(now() - begun, options.max_hold);
       EXPECT_EQ(at[0]->statistics().lost_for(durable::LossReason::max_hold), 1u);
     };
     auto next = [&]() -> Task<void> {
-      co_await TestFixture::until_tickets(*at[1], 1);
-      std::uint64_t later = co_await TestFixture::token_of(other);
+      co_await until_tickets(*at[1], 1);
+      std::uint64_t later = co_await token_of(other);
       EXPECT_GT(later, token);
     };
     co_await all_of(hold(), next());
   });
 }
 
-TYPED_TEST_P(MutexSuite, IdleItEndsAndNoSooner) {
-  this->with_engines(1, [&](Engines& at) -> Task<void> {
+TEST_P(MutexSuite, IdleItEndsAndNoSooner) {
+  with_engines(1, [&](Engines& at) -> Task<void> {
     Engine& engine = *at[0];
-    durable::MutexOptions options = TestFixture::options();
-    options.idle_timeout = TestFixture::units(10);
+    durable::MutexOptions options = MutexSuite::options();
+    options.idle_timeout = units(10);
     DurableMutex lock = or_throw(co_await DurableMutex::open(engine, options));
-    auto section = [&](LockContext&) -> Task<void> { co_await TestFixture::wait(12); };
+    auto section = [&](LockContext&) -> Task<void> { co_await wait(12); };
     or_throw(co_await lock.on_acquire(section));
     TimePoint begun = now();
     EXPECT_EQ(engine.workflows(), 1u) << "held for longer than idle_timeout is not idle";
-    if constexpr (TypeParam::kExact) {
+    if (is_exact()) {
       co_await sleep_for(options.idle_timeout - std::chrono::nanoseconds(1));
       EXPECT_EQ(engine.workflows(), 1u);
       co_await sleep_for(std::chrono::nanoseconds(2));
@@ -606,59 +626,58 @@ TYPED_TEST_P(MutexSuite, IdleItEndsAndNoSooner) {
   });
 }
 
-TYPED_TEST_P(MutexSuite, AnyAcquireRestartsTheIdleTime) {
-  this->with_engines(1, [&](Engines& at) -> Task<void> {
-    durable::MutexOptions options = TestFixture::options();
-    options.idle_timeout = TestFixture::units(20);
+TEST_P(MutexSuite, AnyAcquireRestartsTheIdleTime) {
+  with_engines(1, [&](Engines& at) -> Task<void> {
+    durable::MutexOptions options = MutexSuite::options();
+    options.idle_timeout = units(20);
     DurableMutex lock = or_throw(co_await DurableMutex::open(*at[0], options));
     for (int i = 0; i < 4; ++i) {
-      static_cast<void>(co_await TestFixture::token_of(lock));
-      co_await TestFixture::wait(TypeParam::kExact ? 19 : 8);
+      static_cast<void>(co_await token_of(lock));
+      co_await wait(is_exact() ? 19 : 8);
     }
     EXPECT_EQ(at[0]->statistics().workflows_started, 1u);
   });
 }
 
 // Where time stands still it is the same instant, in every order of those who are ready; elsewhere one as near as it comes.
-TYPED_TEST_P(MutexSuite, AnAcquireInTheInstantOfTheIdleEndIsServedWithAGreaterToken) {
+TEST_P(MutexSuite, AnAcquireInTheInstantOfTheIdleEndIsServedWithAGreaterToken) {
   auto body = [&](Engines& at) -> Task<void> {
-    durable::MutexOptions options = TestFixture::options();
-    options.idle_timeout = TestFixture::units(2);
+    durable::MutexOptions options = MutexSuite::options();
+    options.idle_timeout = units(2);
     DurableMutex lock = or_throw(co_await DurableMutex::open(*at[0], options));
     DurableMutex other = or_throw(co_await DurableMutex::open(*at[1], options));
     std::uint64_t last = 0;
     for (int i = 0; i < 6; ++i) {
-      std::uint64_t next = co_await TestFixture::token_of(i % 3 == 2 ? other : lock);
+      std::uint64_t next = co_await token_of(i % 3 == 2 ? other : lock);
       EXPECT_GT(next, std::exchange(last, next));
       co_await sleep_for(options.idle_timeout);
     }
     EXPECT_EQ(at[0]->statistics().acquired + at[1]->statistics().acquired, 6u);
   };
-  if constexpr (TypeParam::kExact) {
+  if (is_exact()) {
     for (std::uint64_t seed = 0; seed < 25; ++seed) {
-      typename TypeParam::Loop shuffled;
+      weft::testing::VirtualLoop shuffled;
       shuffled.shuffle_by(seed);
-      TypeParam fresh;
-      this->with_engines_on(shuffled, fresh, 2, body);
+      std::unique_ptr<Stores> fresh = GetParam()->fresh();
+      with_engines_on(shuffled, *fresh, 2, body);
     }
   } else {
-    this->with_engines(2, body);
+    with_engines(2, body);
   }
 }
 
-TYPED_TEST_P(MutexSuite, TokensRiseAcrossIdleDeletionAndRestart) {
+TEST_P(MutexSuite, TokensRiseAcrossIdleDeletionAndRestart) {
   std::uint64_t last = 0;
-  TypeParam& factory = this->factory_;
-  auto kept = factory.make();  // what is only in memory is not forgotten
+  auto kept = stores_->make();  // what is only in memory is not forgotten
   for (int run = 0; run < 3; ++run) {
-    this->with_engines(1, [&](Engines& at) -> Task<void> {
-      durable::MutexOptions options = TestFixture::options();
-      options.idle_timeout = TestFixture::units(2);
+    with_engines(1, [&](Engines& at) -> Task<void> {
+      durable::MutexOptions options = MutexSuite::options();
+      options.idle_timeout = units(2);
       DurableMutex lock = or_throw(co_await DurableMutex::open(*at[0], options));
       for (int i = 0; i < 2; ++i) {
-        std::uint64_t next = co_await TestFixture::token_of(lock);
+        std::uint64_t next = co_await token_of(lock);
         EXPECT_GT(next, std::exchange(last, next));
-        while (at[0]->workflows() > 0) co_await TestFixture::wait(1);
+        while (at[0]->workflows() > 0) co_await wait(1);
         auto left = or_throw(co_await at[0]->report());
         EXPECT_TRUE(left.empty());
       }
@@ -666,12 +685,12 @@ TYPED_TEST_P(MutexSuite, TokensRiseAcrossIdleDeletionAndRestart) {
   }
 }
 
-TYPED_TEST_P(MutexSuite, IsRenewedForAsLongAsItIsHeld) {
-  this->with_engines(1, [&](Engines& at) -> Task<void> {
-    DurableMutex lock = co_await TestFixture::open(*at[0]);
+TEST_P(MutexSuite, IsRenewedForAsLongAsItIsHeld) {
+  with_engines(1, [&](Engines& at) -> Task<void> {
+    DurableMutex lock = co_await open(*at[0]);
     auto section = [&](LockContext& held) -> Task<void> {
       for (int i = 0; i < 15; ++i) {
-        co_await sleep_for(TypeParam::lease() / 10);
+        co_await sleep_for(lease() / 10);
         EXPECT_GT(held.lease_left(), std::chrono::nanoseconds(0));
       }
     };
@@ -679,17 +698,5 @@ TYPED_TEST_P(MutexSuite, IsRenewedForAsLongAsItIsHeld) {
     EXPECT_TRUE(got.has_value()) << (got ? "" : got.error().what());
   });
 }
-
-REGISTER_TYPED_TEST_SUITE_P(
-    MutexSuite, AcquiresAndReleases, TasksAreServedInOrderOfArrivalWithRisingTokens,
-    ProcessesAreServedInOrderOfArrivalWithRisingTokens, WhoWaitsForLongerThanItsLeaseKeepsItsPlace,
-    TimesOutAndLeavesTheQueue, CancelledWhileItWaitsItLeavesTheQueue,
-    CancelledAtAnyMomentItLeavesNothingBehind, LocksOfOneCallerAreNotConfused,
-    IsLostAfterMaxHoldAndTheNextOneServed, CancelledWhileItHoldsItGivesBackAfterItsChildren,
-    WhatIsThrownPassesThroughAfterTheRelease, TryDoesNotWait, ReadersTogetherWritersAlone,
-    ASemaphoreLetsSoManyIn, SeveralAtOnceInOneOrder,
-    ForceKillEndsHoldersAndWaitersAndTokensGoOnRising, IdleItEndsAndNoSooner,
-    AnyAcquireRestartsTheIdleTime, AnAcquireInTheInstantOfTheIdleEndIsServedWithAGreaterToken,
-    TokensRiseAcrossIdleDeletionAndRestart, IsRenewedForAsLongAsItIsHeld);
 
 }  // namespace weft::test

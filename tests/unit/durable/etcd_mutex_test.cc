@@ -5,17 +5,18 @@
 
 namespace weft::test {
 
-struct MutexOnEtcd {
-  using Loop = EventLoop;
-  static constexpr bool kExact = false;
-  static std::chrono::nanoseconds unit() { return std::chrono::milliseconds(50); }
-  static std::chrono::nanoseconds lease() { return std::chrono::seconds(2); }
-  [[nodiscard]] std::unique_ptr<durable::LockStore> make() const {
-    return or_throw(durable::make_store(shared_etcd().url(prefix)));
+class EtcdStores final : public Stores {
+ public:
+  [[nodiscard]] std::unique_ptr<durable::LockStore> make() const override {
+    return or_throw(durable::make_store(shared_etcd().url(prefix_)));
   }
-  std::string prefix = fresh_prefix();
+
+ private:
+  std::string prefix_ = fresh_prefix();
 };
 
-INSTANTIATE_TYPED_TEST_SUITE_P(OnEtcd, MutexSuite, MutexOnEtcd);
+constexpr MutexSetting kOnEtcd{"Etcd", false, std::chrono::milliseconds(50),
+                               std::chrono::seconds(2), fresh_stores<EtcdStores>};
+INSTANTIATE_TEST_SUITE_P(On, MutexSuite, ::testing::Values(&kOnEtcd), setting_name);
 
 }  // namespace weft::test

@@ -3,37 +3,44 @@
 // sqlite:// as it is shipped, with its writer thread and its pipes, in real time.
 #include "support/mutex_suite.h"
 #include "support/virtual_sqlite.h"
-#include "weft/testing/virtual_loop.h"
 
 namespace weft::test {
 
-struct VirtualTime {
-  using Loop = weft::testing::VirtualLoop;
-  static constexpr bool kExact = true;
-  static std::chrono::nanoseconds unit() { return std::chrono::seconds(1); }
-  static std::chrono::nanoseconds lease() { return std::chrono::seconds(15); }
-};
-struct MutexInMemory : VirtualTime {
-  [[nodiscard]] std::unique_ptr<durable::LockStore> make() const {
-    return or_throw(durable::make_store(url));
+class MemoryStores final : public Stores {
+ public:
+  [[nodiscard]] std::unique_ptr<durable::LockStore> make() const override {
+    return or_throw(durable::make_store(url_));
   }
-  std::string url = fresh_store_url();
-};
-struct MutexOnSqlite : VirtualTime, VirtualSqlite {};
 
-struct MutexOnSqliteAsShipped {
-  using Loop = EventLoop;
-  static constexpr bool kExact = false;
-  static std::chrono::nanoseconds unit() { return std::chrono::milliseconds(20); }
-  static std::chrono::nanoseconds lease() { return std::chrono::seconds(1); }
-  [[nodiscard]] std::unique_ptr<durable::LockStore> make() const {
-    return or_throw(durable::make_store("sqlite://" + directory.file("locks.db")));
+ private:
+  std::string url_ = fresh_store_url();
+};
+class VirtualSqliteStores final : public Stores {
+ public:
+  [[nodiscard]] std::unique_ptr<durable::LockStore> make() const override { return file_.make(); }
+
+ private:
+  VirtualSqlite file_;
+};
+class SqliteStores final : public Stores {
+ public:
+  [[nodiscard]] std::unique_ptr<durable::LockStore> make() const override {
+    return or_throw(durable::make_store("sqlite://" + directory_.file("locks.db")));
   }
-  TemporaryDirectory directory{TemporaryDirectory::where_syncs_are_cheap()};
+
+ private:
+  TemporaryDirectory directory_{TemporaryDirectory::where_syncs_are_cheap()};
 };
 
-INSTANTIATE_TYPED_TEST_SUITE_P(InMemory, MutexSuite, MutexInMemory);
-INSTANTIATE_TYPED_TEST_SUITE_P(OnSqliteInVirtualTime, MutexSuite, MutexOnSqlite);
-INSTANTIATE_TYPED_TEST_SUITE_P(OnSqliteAsShipped, MutexSuite, MutexOnSqliteAsShipped);
+using std::chrono::milliseconds, std::chrono::seconds;
+constexpr MutexSetting kInMemory{"Memory", true, seconds(1), seconds(15),
+                                 fresh_stores<MemoryStores>};
+constexpr MutexSetting kOnSqlite{"SqliteInVirtualTime", true, seconds(1), seconds(15),
+                                 fresh_stores<VirtualSqliteStores>};
+constexpr MutexSetting kOnSqliteAsShipped{"SqliteAsShipped", false, milliseconds(20), seconds(1),
+                                          fresh_stores<SqliteStores>};
+INSTANTIATE_TEST_SUITE_P(On, MutexSuite,
+                         ::testing::Values(&kInMemory, &kOnSqlite, &kOnSqliteAsShipped),
+                         setting_name);
 
 }  // namespace weft::test
