@@ -11,6 +11,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -52,6 +53,7 @@ template <class S>
 std::unique_ptr<Stores> fresh_stores() {
   return std::make_unique<S>();
 }
+inline void PrintTo(const MutexSetting* setting, std::ostream* out) { *out << setting->name; }
 inline std::string setting_name(const ::testing::TestParamInfo<const MutexSetting*>& info) {
   return info.param->name;
 }
