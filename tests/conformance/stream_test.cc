@@ -7,6 +7,7 @@
 
 #include "stream_harness.h"
 #include "stream_suite.h"
+#include "support/stream_text.h"
 
 namespace {
 
@@ -53,20 +54,8 @@ std::string pattern(std::size_t count) {
 }
 
 template <class S>
-Task<std::string> read_to_end(S& stream) {
-  std::string text;
-  std::array<std::byte, 4096> buffer;
-  while (true) {
-    Result<std::size_t> count = co_await stream.read_some(buffer);
-    if (or_throw(count) == 0) co_return text;
-    text += as_text(std::span(buffer).first(*count));
-  }
-}
-
-template <class S>
 Task<void> write_and_end(S& stream, std::string_view text) {
-  Result<void> written = co_await net::write_all(stream, text);
-  or_throw(written);
+  co_await write_text(stream, text);
   Result<void> ended = co_await stream.shutdown_write();
   or_throw(ended);
 }

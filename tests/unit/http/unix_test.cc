@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "support/http_fixture.h"
+#include "support/stream_text.h"
 #include "support/temporary_directory.h"
 #include "support/tls_engines.h"
 #include "weft/net/unix.h"
@@ -32,16 +33,8 @@ Descriptor open_file(const std::string& path) {
 
 template <class S>
 Task<std::string> ask(S& stream) {
-  Result<void> sent =
-      co_await net::write_all(stream, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
-  or_throw(sent);
-  std::string answer;
-  std::array<std::byte, 4096> buffer;
-  while (true) {
-    Result<std::size_t> count = co_await stream.read_some(buffer);
-    if (or_throw(count) == 0) co_return answer;
-    answer.append(reinterpret_cast<const char*>(buffer.data()), *count);
-  }
+  co_await test::write_text(stream, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+  co_return co_await test::read_to_end(stream);
 }
 
 // A server of one file at a path, and somebody who asks it.

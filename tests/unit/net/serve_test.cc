@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "support/stream_text.h"
 #include "weft/base/log.h"
 #include "weft/net/unix.h"
 #include "weft/weft.h"
@@ -35,17 +36,10 @@ TcpListener listener_on(Address& where) {
 Task<std::string> ask(Address where, std::string question) {
   Result<TcpStream> connected = co_await TcpStream::connect(where);
   TcpStream peer = or_throw(std::move(connected));
-  Result<void> sent = co_await write_all(peer, question);
-  or_throw(sent);
-  sent = co_await peer.shutdown_write();
-  or_throw(sent);
-  std::string answer;
-  std::array<std::byte, 64> buffer;
-  while (true) {
-    Result<std::size_t> count = co_await peer.read_some(buffer);
-    if (or_throw(count) == 0) co_return answer;
-    answer.append(reinterpret_cast<const char*>(buffer.data()), *count);
-  }
+  co_await test::write_text(peer, question);
+  Result<void> ended = co_await peer.shutdown_write();
+  or_throw(ended);
+  co_return co_await test::read_to_end(peer);
 }
 
 Task<void> echo(TcpStream peer) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "support/stream_text.h"
 #include "support/tls_engines.h"
 #include "weft/net/memory_stream.h"
 #include "weft/net/tcp.h"
@@ -126,30 +127,6 @@ TEST(TlsEngine, AnEndInTheMiddleOfAMessageIsTruncation) {
 Task<void> some_turns(unsigned count) {
   for (unsigned i = 0; i < count; ++i) co_await yield();
 }
-template <class S>
-Task<std::string> read_count(S& stream, std::size_t count) {
-  std::string text(count, '\0');
-  std::span<std::byte> rest = std::as_writable_bytes(std::span(text));
-  Result<void> done = co_await net::read_exactly(stream, rest);
-  or_throw(done);
-  co_return text;
-}
-template <class S>
-Task<std::string> read_to_end(S& stream) {
-  std::string text;
-  std::array<std::byte, 4096> buffer;
-  while (true) {
-    Result<std::size_t> count = co_await stream.read_some(buffer);
-    if (or_throw(count) == 0) co_return text;
-    text.append(reinterpret_cast<const char*>(buffer.data()), *count);
-  }
-}
-template <class S>
-Task<void> write_text(S& stream, std::string_view text) {
-  Result<void> written = co_await net::write_all(stream, text);
-  or_throw(written);
-}
-
 // A client that has read a part of a ticket, and the rest of it.
 struct Torn {
   Tls client, server;
