@@ -15,8 +15,8 @@ class EtcdStores final : public Stores {
   std::string prefix_ = fresh_prefix();
 };
 
-constexpr MutexSetting kOnEtcd{"Etcd", false, std::chrono::milliseconds(50),
+constexpr MutexSetting kOnEtcd{"RealTime", false, std::chrono::milliseconds(50),
                                std::chrono::seconds(2), fresh_stores<EtcdStores>};
-INSTANTIATE_TEST_SUITE_P(On, MutexSuite, ::testing::Values(&kOnEtcd), setting_name);
+INSTANTIATE_TEST_SUITE_P(OnEtcd, MutexSuite, ::testing::Values(&kOnEtcd), setting_name);
 
 }  // namespace weft::test

@@ -1,20 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The suite of durable::Mutex (support/mutex_suite.h) in memory and on a lock file, both on the virtual clock; and on the engine
-// sqlite:// as it is shipped, with its writer thread and its pipes, in real time.
+// The suite of durable::Mutex (support/mutex_suite.h) on a lock file, on the virtual clock; and on the engine sqlite:// as it is
+// shipped, with its writer thread and its pipes, in real time.
 #include "support/mutex_suite.h"
 #include "support/virtual_sqlite.h"
 
 namespace weft::test {
 
-class MemoryStores final : public Stores {
- public:
-  [[nodiscard]] std::unique_ptr<durable::LockStore> make() const override {
-    return or_throw(durable::make_store(url_));
-  }
-
- private:
-  std::string url_ = fresh_store_url();
-};
 class VirtualSqliteStores final : public Stores {
  public:
   [[nodiscard]] std::unique_ptr<durable::LockStore> make() const override { return file_.make(); }
@@ -33,14 +24,11 @@ class SqliteStores final : public Stores {
 };
 
 using std::chrono::milliseconds, std::chrono::seconds;
-constexpr MutexSetting kInMemory{"Memory", true, seconds(1), seconds(15),
-                                 fresh_stores<MemoryStores>};
-constexpr MutexSetting kOnSqlite{"SqliteInVirtualTime", true, seconds(1), seconds(15),
+constexpr MutexSetting kOnSqlite{"InVirtualTime", true, seconds(1), seconds(15),
                                  fresh_stores<VirtualSqliteStores>};
-constexpr MutexSetting kOnSqliteAsShipped{"SqliteAsShipped", false, milliseconds(20), seconds(1),
+constexpr MutexSetting kOnSqliteAsShipped{"AsShipped", false, milliseconds(20), seconds(1),
                                           fresh_stores<SqliteStores>};
-INSTANTIATE_TEST_SUITE_P(On, MutexSuite,
-                         ::testing::Values(&kInMemory, &kOnSqlite, &kOnSqliteAsShipped),
+INSTANTIATE_TEST_SUITE_P(OnSqlite, MutexSuite, ::testing::Values(&kOnSqlite, &kOnSqliteAsShipped),
                          setting_name);
 
 }  // namespace weft::test
